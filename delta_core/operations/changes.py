@@ -66,6 +66,12 @@ class ChangeOptions(Struct, frozen=True):
         How often a lost race is run again.
     post : PostCommit
         The steps after the commit.
+    deletion_vectors : bool
+        Whether rows are dropped by deletion vectors where the table has them enabled.
+    commits_empty : bool
+        Whether a change that selects no row is committed too.
+    may_widen : function(str, str) -> bool
+        Whether schema evolution may change a column of a type to another type, if the table allows that.
     """
 
     predicate: Any = None
@@ -76,6 +82,9 @@ class ChangeOptions(Struct, frozen=True):
     custom_metadata: Mapping[str, Any] = {}
     max_commit_retries: int = MAX_COMMIT_RETRIES
     post: PostCommit = field(default_factory=PostCommit)
+    deletion_vectors: bool = True
+    commits_empty: bool = False
+    may_widen: Callable[[str, str], bool] = lambda old, new: True
 
 
 class Changed(Struct, frozen=True):

@@ -143,8 +143,8 @@ def stage_definition(
     """
     asked = dict(properties or {})
     given = {p.lower() for p in asked}
-    defaults = transaction.context.log.engine.defaults().properties
-    asked |= {p: text for p, text in defaults.items() if p.lower() not in given}
+    defaults = transaction.context.log.engine.defaults()
+    asked |= {p: text for p, text in defaults.properties.items() if p.lower() not in given}
     # a new table needs no feature to have no such columns; an old one may have some
     registry = transaction.context.registry
     requests = registry.requests({"cluster_by": cluster_by})
@@ -157,7 +157,13 @@ def stage_definition(
     metadata = new_metadata(
         schema, partition_by=partition_by, name=name, description=description, properties=asked, table_id=table_id
     )
-    transaction.set_metadata(metadata, features=features, replaces=True, requests=requests, allow_unknown=allow_unknown)
+    transaction.set_metadata(
+        metadata,
+        features=features,
+        replaces=True,
+        requests=requests,
+        allow_unknown=allow_unknown or defaults.allow_unknown,
+    )
 
 
 def create_table(

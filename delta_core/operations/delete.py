@@ -94,7 +94,7 @@ class _Delete:
     def run(self) -> Changed:
         whole = self.changes.whole_units(self.predicate, to_remove=True)
         touched = self._remove_rows() if whole is None else self._remove_files(*whole)
-        if not touched:
+        if not touched and not self.options.commits_empty:
             return Changed(self.base, self.metrics())
         return self.changes.commit(self.options, self.metrics())
 

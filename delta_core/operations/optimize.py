@@ -147,8 +147,8 @@ class _Optimize:
 
     @property
     def commits_each(self) -> bool:
-        """Whether each group has a commit of its own: then bins of small partitions are not written together."""
-        return self.options.min_commit_interval == 0
+        """Whether bins of small partitions are not written together, since groups may have commits of their own."""
+        return self.options.min_commit_interval == 0 or self.options.commit_size is not None
 
     # --- which files ---
 
@@ -230,13 +230,19 @@ class _Optimize:
                     if running:
                         self._collect(running)
                     idle = not waiting and not running
-                    if self.done and (idle or (interval is not None and time.monotonic() - last_commit >= interval)):
+                    late = interval is not None and time.monotonic() - last_commit >= interval
+                    if self.done and (idle or late or self._is_large()):
                         waiting += self._commit()
                         last_commit = time.monotonic()
         except BaseException:
             self._clean_up()
             raise
         return Optimized(self.result, self.metrics(self.committed))
+
+    def _is_large(self) -> bool:
+        """Whether the files that were written again since the last commit are as large as one may be."""
+        size = self.options.commit_size
+        return size is not None and sum(_total(d.group.files.column("size")) for d in self.done) >= size
 
     def _collect(self, running: dict[Task[Rewritten], Group]) -> None:
         """Wait for a group and take what was written."""

@@ -74,6 +74,8 @@ class OptimizeOptions(Struct, frozen=True):
         How many groups of files are written at a time; by default the engine's number of cores.
     min_commit_interval : float, optional
         Seconds after which what is done is committed; 0: each group by itself. None: everything in one commit.
+    commit_size : int, optional
+        Bytes of files written again after which what is done is committed too.
     writer_properties : WriterProperties, optional
         How the Parquet files are encoded; goes before the table's properties.
     progress : function(OperationProgress), optional
@@ -101,6 +103,7 @@ class OptimizeOptions(Struct, frozen=True):
     parameters: Mapping[str, Any] = {}
     max_concurrent_tasks: int | None = None
     min_commit_interval: float | None = None
+    commit_size: int | None = None
     writer_properties: WriterProperties | None = None
     progress: Callable[[OperationProgress], None] | None = None
     transactions: Mapping[str, int] = {}

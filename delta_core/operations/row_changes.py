@@ -83,6 +83,8 @@ class RowChanges:
         Called as rows are found and written.
     data_change : bool
         False if the rows that are written are those that they replace.
+    deletion_vectors : bool
+        Whether rows are dropped by deletion vectors where the table has them enabled.
 
     Attributes
     ----------
@@ -97,6 +99,7 @@ class RowChanges:
         properties: WriterProperties | None,
         progress: Callable[[OperationProgress], None] | None = None,
         data_change: bool = True,
+        deletion_vectors: bool = True,
     ) -> None:
         self.progress = ProgressReport(progress)
         self.base = base
@@ -104,6 +107,7 @@ class RowChanges:
         self.num_copied = self.num_updated = self.num_inserted = 0
         self._properties = properties
         self._data_change = data_change
+        self._deletion_vectors = deletion_vectors
         self._written: list[Written] = []
         self._recorded: Written | None = None
         self._changes: list[tuple[Scan, str]] = []
@@ -250,7 +254,7 @@ class RowChanges:
         counts = one_array(FileSet.of(files).statistics([NUM_RECORDS]).column(0))
         known, numbers = is_valid(counts), int64_values(counts)
         # a vector needs the file's number of rows beside it
-        by_vector = known & (self.transaction.plan.remove_rows is not None)
+        by_vector = known & (self._deletion_vectors and self.transaction.plan.remove_rows is not None)
         by_vector &= ~(known & _is_worth_rewriting(files, rows.cardinalities() + _num_dropped(files), numbers))
         chosen, others = np.flatnonzero(by_vector), np.flatnonzero(~by_vector)
         if len(chosen):
@@ -524,13 +528,16 @@ def begin_changes(
         state, plugins = base.state, base.plugins
 
         def accept(path: Path, old: DataType, new: DataType) -> bool:
-            return bool(plugins.single("accept_type_change", False, table=state, path=path, old=old, new=new))
+            fits = plugins.single("accept_type_change", False, table=state, path=path, old=old, new=new)
+            return bool(fits) and options.may_widen(str(old.type), str(new.type))
 
         evolved = evolve(state.schema, accept)
         if evolved != state.schema:
             transaction.set_metadata(replace(state.metadata, schema_string=evolved.to_json()))
         base = base.redefined(transaction.table, transaction.plugins)
-    return RowChanges(base, transaction, options.writer_properties, options.progress)
+    return RowChanges(
+        base, transaction, options.writer_properties, options.progress, deletion_vectors=options.deletion_vectors
+    )
 
 
 def with_numbers(files: pa.Table) -> pa.Table:

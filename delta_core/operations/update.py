@@ -107,7 +107,7 @@ class _Update:
         whole = changes.whole_units(self.predicate, to_remove=False)
         files, rows = changes.find(self.predicate) if whole is None else (whole[0], None)
         self.timing.scanned()
-        if not files.num_rows:
+        if not files.num_rows and not self.options.commits_empty:
             return Changed(self.base, self.metrics())
         if rows is None:
             changes.drop_files(files, updated=True)

@@ -112,6 +112,10 @@ class WriteOptions(Struct, frozen=True):
         The rows are this batch of a stream: a transaction of its query, and a STREAMING UPDATE in the history.
     data_change : bool
         False, with ``overwrite``: the rows are those that they replace, arranged otherwise.
+    checks_replaced : bool
+        Whether new rows must fit ``replace_where``.
+    may_widen : function(str, str) -> bool
+        Whether ``merge`` may change a column of a type to another type, if the table allows that.
     user_metadata : str, optional
         The field ``userMetadata`` of ``commitInfo``.
     custom_metadata : Mapping
@@ -139,6 +143,8 @@ class WriteOptions(Struct, frozen=True):
     transactions: Mapping[str, int] = {}
     batch: QueryBatch | None = None
     data_change: bool = True
+    checks_replaced: bool = True
+    may_widen: Callable[[str, str], bool] = lambda old, new: True
     user_metadata: str | None = None
     custom_metadata: Mapping[str, Any] = {}
     max_commit_retries: int = MAX_COMMIT_RETRIES
@@ -425,7 +431,7 @@ class TableWrite:
 
     def _accept(self, path: Any, old: Any, new: Any) -> bool:
         plugins = self.transaction.plugins
-        return bool(
+        return self.options.may_widen(old.type, new.type) and bool(
             plugins.single("accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new)
         )
 
@@ -488,7 +494,7 @@ class TableWrite:
 
     def _write_rows(self, predicate: Expression | None) -> None:
         plan = self.transaction.plan
-        if predicate is not None:
+        if predicate is not None and self.options.checks_replaced:
             check = RowCheck("", "replaceWhere", predicate, sql=_shown(self.options.replace_where))
             plan = replace(plan, checks=(*plan.checks, check))
         # at once: an interrupt deletes what is noted

@@ -719,6 +719,7 @@ class TableAlterer:
         feature: str,
         *,
         truncate_history: bool = False,
+        protect_history: bool = True,
         dry_run: bool = False,
         progress: Callable[[str], None] | None = None,
         commit_properties: CommitProperties | None = None,
@@ -737,6 +738,9 @@ class TableAlterer:
             Drop a feature that readers need only if no version in the log uses it. Otherwise the feature
             ``checkpointProtection`` is added, which keeps checkpoints that readers without the dropped feature start
             from.
+        protect_history : bool
+            False: that feature is not added. The feature is dropped when ``delta.logRetentionDuration`` has passed, and
+            the log has no version any more that uses it; the call before removes what it left, and fails.
         dry_run : bool
             Only check and return the steps.
         progress : function(str), optional
@@ -758,7 +762,7 @@ class TableAlterer:
         ['remove domains delta.clustering', 'remove clustering from the protocol']
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
-        options = operations.DropFeatureOptions(truncate_history, dry_run, progress, commit)
+        options = operations.DropFeatureOptions(truncate_history, protect_history, dry_run, progress, commit)
         dropped = operations.drop_feature(self.table.snapshot(), feature, options)
         self.table.adopt(dropped.snapshot)
         return list(dropped.steps)

@@ -41,8 +41,9 @@ class TableOptimizer:
     1
     """
 
-    def __init__(self, table: OptimizedTable, *, prunes_files: bool = True) -> None:
+    def __init__(self, table: OptimizedTable, *, prunes_files: bool = True, commit_size: int | None = None) -> None:
         self.table = table
+        self._commit_size = commit_size
         #: Whether filters on other columns than partition columns choose files; if not, they are errors.
         self._prunes_files = prunes_files
 
@@ -314,6 +315,7 @@ class TableOptimizer:
             max_spill_size=max_spill_size,
             max_temp_directory_size=max_temp_directory_size,
             min_commit_interval=_seconds(min_commit_interval),
+            commit_size=self._commit_size,
             progress=progress,
             **arguments,
         )
@@ -413,6 +415,7 @@ class TableOptimizer:
             operations.OptimizeOptions(
                 predicate=interop.file_filter(snapshot, partition_filters),
                 prunes_files=self._prunes_files,
+                commit_size=self._commit_size,
                 **arguments,
                 **options,
             ),

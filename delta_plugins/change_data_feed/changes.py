@@ -57,6 +57,7 @@ def changes(
     limit: int | None = None,
     allow_out_of_range: bool = False,
     exclude_regex: str | None = None,
+    latest_columns: bool = False,
 ) -> Scan:
     """Return the rows that a range of versions changed.
 
@@ -74,12 +75,14 @@ def changes(
         Cut a range that reaches beyond the source's version, to nothing where it begins beyond, instead of an error.
     exclude_regex : str, optional
         Changes of files, and of change files, whose path in the log contains a match are left out; RE2's syntax.
+    latest_columns : bool
+        Whether the columns are those of the source's version, also if the range ends before.
 
     Returns
     -------
     Scan
-        The table's columns as at the end of the range, then ``_change_type`` (insert, delete, update_preimage or
-        update_postimage), ``_commit_version`` and ``_commit_timestamp``.
+        The table's columns as at the end of the range, unless ``latest_columns``, then ``_change_type`` (insert,
+        delete, update_preimage or update_postimage), ``_commit_version`` and ``_commit_timestamp``.
 
     Raises
     ------
@@ -107,6 +110,7 @@ def changes(
         limit=limit,
         allow_out_of_range=allow_out_of_range,
         exclude_regex=exclude_regex,
+        latest_columns=latest_columns,
     ).scan
 
 
@@ -141,6 +145,7 @@ def plan_changes(
     limit: int | None = None,
     allow_out_of_range: bool = False,
     exclude_regex: str | None = None,
+    latest_columns: bool = False,
     max_files: int | None = None,
     max_bytes: int | None = None,
 ) -> PlannedChanges:
@@ -152,6 +157,8 @@ def plan_changes(
         As of `changes`.
     exclude_regex : str, optional
         As of `changes`; excluded files count for the limits too.
+    latest_columns : bool
+        As of `changes`.
     max_files, max_bytes : int, optional
         End before the version whose changes would exceed these numbers of files or bytes. The changes of a version are
         never divided; the first version that has changes is included, whatever their size.
@@ -177,7 +184,7 @@ def plan_changes(
         if start > snapshot.version:
             raise _begins_late(snapshot, start, start_timestamp)
         _check_range(snapshot, start, end)
-        last = snapshot.at(end)
+        last = snapshot if latest_columns else snapshot.at(end)
         commits = list(snapshot.commits(start, end)) if limits is None else _within(snapshot, start, end, limits)
         stop = start + len(commits)
         _check_columns(last.schema)
@@ -340,7 +347,7 @@ def _unreadable(last: Snapshot, version: int, why: str) -> SchemaError:
     )
     behind = changed.version + _deletes_files(changed)
     return SchemaError(
-        f"The rows of version {version} can't be read with the schema of version {last.version}, the end of the range: "
+        f"The rows of version {version} can't be read with the schema of version {last.version}: "
         f"{why}, changed in version {changed.version}. Read the two sides of the change separately: the range that "
         f"ends at version {changed.version - 1}, and the one that begins at version {behind}.",
         version=version,

@@ -19,6 +19,7 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import (
     ColumnNotFoundError,
+    ConstraintViolationError,
     DeltaError,
     EngineError,
     InvalidArgumentError,
@@ -146,7 +147,7 @@ def test_each_rejected_setting_is_rejected_by_its_name_on_every_path(spark: Any,
     spark.range(3).write.parquet(f"{uri}-files")
     rejected = [name for name, entry in KNOWN.items() if entry["status"] == "rejected"]
     for how in PATHS:
-        _check_rejected(spark, uri, f"{DELTA}convertEmptyToNullForStringPartitionCol", "false", how)
+        _check_rejected(spark, uri, f"{DELTA}variant.forceUsePreviewTableFeature", "true", how)
     for number, name in enumerate(rejected):
         how = list(PATHS)[number % len(PATHS)]
         _check_rejected(spark, uri, name, _other(name), how)
@@ -154,10 +155,7 @@ def test_each_rejected_setting_is_rejected_by_its_name_on_every_path(spark: Any,
     assert not Path(f"{uri}-new").exists()
     # an object that was made before reads them again
     table = ds.DeltaTable.forPath(spark, uri)
-    with (
-        setting(spark, delta(convertEmptyToNullForStringPartitionCol="false")),
-        pytest.raises(UnsupportedOperationError),
-    ):
+    with setting(spark, delta(variant__forceUsePreviewTableFeature="true")), pytest.raises(UnsupportedOperationError):
         table.delete()
 
 
@@ -615,3 +613,249 @@ def test_names_in_their_own_case_are_found_in_a_session_that_distinguishes_cases
         with pytest.raises(ColumnNotFoundError):
             table.update("ID = 1", {"Value": "1"})
     assert rows(spark, uri) == [(1, 2), (2, 2), (5, 5)]
+
+
+# --- settings that disable or permit a call ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "statement", "condition"),
+    [
+        ("identityColumn.enabled", "CREATE OR REPLACE TABLE", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
+        (
+            "columnMapping.allowRemoval",
+            "ALTER TABLE delta.`{0}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",
+            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        ),
+        (
+            "columnMapping.allowRemoval",
+            "ALTER TABLE delta.`{0}` UNSET TBLPROPERTIES ('delta.columnMapping.mode')",
+            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        ),
+        (
+            "columnMapping.allowRemoval",
+            "ALTER TABLE delta.`{0}` DROP FEATURE columnMapping",
+            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        ),
+        (
+            "clone.replaceEnabled",
+            "CREATE OR REPLACE TABLE delta.`{0}` SHALLOW CLONE delta.`{0}-source`",
+            "DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
+        ),
+    ],
+)
+def test_disabled_statements_have_delta_sparks_condition(
+    spark: Any, uri: str, name: str, statement: str, condition: str
+) -> None:
+    mapped = {"delta.columnMapping.mode": "name"} if name.startswith("columnMapping") else None
+    ds.write(spark.range(3), uri, properties=mapped)
+    ds.write(spark.range(3), f"{uri}-source")
+
+    def run() -> Any:
+        if statement.startswith(("CREATE OR REPLACE TABLE delta", "ALTER")):
+            return ds.sql(spark, statement.format(uri))
+        builder = ds.DeltaTable.createOrReplace(spark).location(uri)
+        return builder.addColumn("n", "bigint", generatedAlwaysAs=ds.IdentityGenerator()).execute()
+
+    with setting(spark, {f"{DELTA}{name}": "false"}), pytest.raises(DeltaError) as found:
+        run()
+    assert found.value.getCondition() == condition  # type: ignore[attr-defined]
+    assert found.value.facts["setting"] == f"{DELTA}{name}"
+    assert DeltaTable(uri).version() == 0
+    if "TBLPROPERTIES" not in statement:  # which needs DROP FEATURE, whatever the session sets
+        run()
+        assert DeltaTable(uri).version() > 0
+
+
+def test_replace_where_on_other_columns_than_partitions_can_be_disabled(spark: Any, uri: str) -> None:
+    ds.write(spark.range(4).selectExpr("id", "id % 2 AS p"), uri, partition_by="p")
+    row = spark.sql("SELECT 7L AS id, 0L AS p")
+    with setting(spark, delta(replaceWhere__dataColumns__enabled="false")):
+        with pytest.raises(UnsupportedOperationError, match="replaceWhere") as found:
+            ds.write(row, uri, "overwrite", replace_where="id > 2")
+        assert found.value.getCondition() == "DELTA_NON_PARTITION_COLUMN_REFERENCE"  # type: ignore[attr-defined]
+        ds.write(row, uri, "overwrite", replace_where="p = 0")
+    assert rows(spark, uri) == [(1, 1), (3, 1), (7, 0)]
+
+
+def test_rows_outside_of_replace_where_are_written_if_the_session_does_not_check_them(spark: Any, uri: str) -> None:
+    ds.write(spark.range(4), uri)
+    row = spark.range(9, 10)
+    with pytest.raises(ConstraintViolationError):
+        ds.write(row, uri, "overwrite", replace_where="id < 2")
+    with setting(spark, delta(replaceWhere__constraintCheck__enabled="false")):
+        ds.write(row, uri, "overwrite", replace_where="id < 2")
+    assert rows(spark, uri) == [(2,), (3,), (9,)]
+
+
+@pytest.mark.parametrize("how", ["delete", "update", "merge"])
+def test_deletion_vectors_are_not_written_if_the_session_rejects_them(spark: Any, uri: str, how: str) -> None:
+    ds.write(spark.range(0, 1000, 1, 1), uri, properties={"delta.enableDeletionVectors": "true"})
+    merge = "MERGE INTO delta.`{}` t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    text = {**CHANGES, "merge": merge}[how].format(uri)
+    with setting(spark, {f"{DELTA}{how}.deletionVectors.persistent": "false"}):
+        ds.sql(spark, text)
+    assert DeltaTable(uri).deletion_vectors().read_all().num_rows == 0
+    before = DeltaTable(uri).version()
+    ds.sql(spark, text.replace("1L", "3L").replace("id = 1", "id = 3").replace("id = 2", "id = 4"))
+    assert DeltaTable(uri).version() == before + 1
+    assert DeltaTable(uri).deletion_vectors().read_all().num_rows == 1
+
+
+@pytest.mark.parametrize("how", ["delete", "update", "merge"])
+def test_changes_of_no_row_are_committed_if_the_session_requests_it(spark: Any, uri: str, how: str) -> None:
+    ds.write(spark.range(3), uri)
+    text = {
+        "delete": "DELETE FROM delta.`{}` WHERE id = 70",
+        "update": "UPDATE delta.`{}` SET id = 1 WHERE id = 70",
+        "merge": "MERGE INTO delta.`{}` t USING (SELECT 70L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    }[how].format(uri)
+    ds.sql(spark, text)
+    assert DeltaTable(uri).version() == 0
+    with setting(spark, delta(skipRecordingEmptyCommits="false")):
+        ds.sql(spark, text)
+    assert DeltaTable(uri).version() == 1
+    assert rows(spark, uri) == [(0,), (1,), (2,)]
+
+
+def test_optimize_commits_each_batch_of_the_session(spark: Any, uri: str) -> None:
+    for _ in range(2):
+        ds.write(spark.range(4).selectExpr("id", "id % 2 AS p"), uri, "append", partition_by="p")
+    with setting(spark, delta(optimize__batchSize="1")):
+        ds.sql(spark, f"OPTIMIZE delta.`{uri}`")
+    assert [h["operation"] for h in DeltaTable(uri).history(2)] == ["OPTIMIZE", "OPTIMIZE"]
+    assert DeltaTable(uri).version() == 3
+    assert ds.read(spark, uri).count() == 8
+
+
+@pytest.mark.parametrize(("value", "kept"), [("ALWAYS", []), ("SAME_FAMILY_TYPE", ["d"]), ("NEVER", ["i", "d"])])
+def test_schema_evolution_widens_the_types_that_the_session_allows(
+    spark: Any, uri: str, value: str, kept: list[str]
+) -> None:
+    first = spark.sql("SELECT 1 AS i, 1S AS d")
+    ds.write(first, uri, properties={"delta.enableTypeWidening": "true"})
+    with setting(spark, delta(typeWidening__allowAutomaticWidening=value)):
+        ds.sql(spark, f"INSERT INTO delta.`{uri}` BY NAME SELECT 2 AS i, 2S AS d")
+        with setting(spark, delta(schema__autoMerge__enabled="true")):
+            ds.sql(spark, f"INSERT INTO delta.`{uri}` SELECT 3L, 3.0D")
+    types = {f.name: f.type.type for f in DeltaTable(uri).schema().members}
+    assert [name for name in ("i", "d") if types[name] in ("integer", "short")] == kept
+    assert ds.read(spark, uri).count() == 3
+
+
+def test_a_value_that_does_not_fit_fails_where_types_are_not_widened(spark: Any, uri: str) -> None:
+    ds.write(spark.sql("SELECT 1 AS id"), uri, properties={"delta.enableTypeWidening": "true"})
+    values = delta(typeWidening__allowAutomaticWidening="NEVER", schema__autoMerge__enabled="true")
+    with setting(spark, values), pytest.raises(DeltaError) as found:
+        ds.sql(spark, f"INSERT INTO delta.`{uri}` SELECT 5000000000L")
+    assert found.value.getCondition() == "CAST_OVERFLOW_IN_TABLE_INSERT"  # type: ignore[attr-defined]
+    assert rows(spark, uri) == [(1,)]
+
+
+def test_features_wait_for_the_history_if_the_session_does_not_protect_it(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri, properties={"delta.enableDeletionVectors": "true"})
+    values = delta(tableFeatures__fastDropFeature__enabled="false")
+    with setting(spark, values), pytest.raises(UnsupportedOperationError) as found:
+        ds.sql(spark, f"ALTER TABLE delta.`{uri}` DROP FEATURE deletionVectors")
+    condition = found.value.getCondition()  # type: ignore[attr-defined]
+    assert condition == "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
+    protocol = DeltaTable(uri).protocol()
+    assert "deletionVectors" in protocol.writer_features
+    assert "checkpointProtection" not in protocol.writer_features
+    ds.sql(spark, f"ALTER TABLE delta.`{uri}` DROP FEATURE deletionVectors")
+    assert "deletionVectors" not in (DeltaTable(uri).protocol().writer_features or ())
+
+
+def test_columns_of_other_types_and_missing_ones_are_rejected_if_the_session_requests_it(spark: Any, uri: str) -> None:
+    builder = ds.DeltaTable.create(spark).location(uri).addColumn("a", "bigint").addColumn("b", "bigint")
+    builder.addColumn("g", "bigint", generatedAlwaysAs="a + 1").execute()
+    text, short = spark.sql("SELECT 1 AS a, 2L AS b"), spark.sql("SELECT 3L AS a")
+    with setting(spark, delta(dml__insert__dfByName__allowImplicitCasts="false")):
+        with pytest.raises(SchemaMismatchError, match="allowImplicitCasts") as found:
+            ds.write(text, uri, "append")
+        ds.write(short, uri, "append")
+    assert found.value.getCondition() == "DELTA_FAILED_TO_MERGE_FIELDS"  # type: ignore[attr-defined]
+    with setting(spark, delta(generatedColumn__allowNullableIngest__enabled="false")):
+        with pytest.raises(SchemaMismatchError, match="lack the column b"):
+            ds.write(short, uri, "append")
+        ds.write(text, uri, "append")
+    assert sorted(map(tuple, ds.read(spark, uri).collect())) == [(1, 2, 2), (3, None, 4)]
+
+
+def test_unknown_properties_are_stored_if_the_session_permits_them(spark: Any, uri: str) -> None:
+    change = f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.mine' = '2')"
+    with pytest.raises(InvalidArgumentError):
+        ds.write(spark.range(1), uri, properties={"delta.own": "1"})
+    with setting(spark, delta(allowArbitraryProperties__enabled="true")):
+        ds.write(spark.range(1), uri, properties={"delta.own": "1"})
+        ds.sql(spark, change)
+    found = DeltaTable(uri).metadata().configuration
+    assert (found["delta.own"], found["delta.mine"]) == ("1", "2")
+
+
+def test_a_protocol_is_restored_if_the_session_permits_it(spark: Any, uri: str) -> None:
+    ds.write(spark.range(1), uri)
+    ds.sql(spark, f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    raised = DeltaTable(uri).protocol().min_writer_version
+    ds.sql(spark, f"RESTORE delta.`{uri}` TO VERSION AS OF 0")
+    assert DeltaTable(uri).protocol().min_writer_version == raised
+    with setting(spark, delta(restore__protocolDowngradeAllowed="true")):
+        ds.sql(spark, f"RESTORE delta.`{uri}` TO VERSION AS OF 0")
+    assert DeltaTable(uri).protocol().min_writer_version < raised
+
+
+def test_insert_by_name_rejects_columns_beside_casts_if_the_session_requests_it(spark: Any, uri: str) -> None:
+    ds.write(spark.range(1), uri)
+    values = delta(insert__byName__schemaEvolution__enabled="false", schema__autoMerge__enabled="true")
+    with setting(spark, values):
+        with pytest.raises(SchemaMismatchError, match="byName"):
+            ds.sql(spark, f"INSERT INTO delta.`{uri}` BY NAME SELECT '1' AS id, 2 AS b")
+        ds.sql(spark, f"INSERT INTO delta.`{uri}` BY NAME SELECT 1L AS id, 2 AS b")
+    assert rows(spark, uri) == [(0, None), (1, 2)]
+
+
+def test_a_table_without_features_has_the_least_versions_where_lists_are_requested(spark: Any, uri: str) -> None:
+    with setting(spark, delta(properties__defaults__minWriterVersion="7")):
+        ds.write(spark.range(1), uri)
+    found = DeltaTable(uri).protocol()
+    assert (found.min_reader_version, found.min_writer_version) == (1, 1)
+
+
+def test_errors_note_settings_that_end_checks(spark: Any, uri: str) -> None:
+    name = f"{DELTA}convert.partitionValues.ignoreCastFailure"
+    with setting(spark, {name: "true"}), pytest.raises(DeltaError) as found:
+        ds.write(spark.range(1), uri, partition_by="id")
+    assert any(f"{name} = true" in note for note in found.value.__notes__)
+    with pytest.raises(DeltaError) as found:
+        ds.write(spark.range(1), uri, partition_by="id")
+    assert not getattr(found.value, "__notes__", [])
+
+
+@pytest.mark.parametrize(
+    ("mapping", "mode", "columns"),
+    [
+        ("none", None, ["id", "b"]),
+        ("name", None, ["id"]),
+        ("name", "endVersion", ["id"]),
+        ("name", "latest", ["id", "b"]),
+        ("name", "legacy", ["id", "b"]),
+    ],
+)
+def test_changes_up_to_an_older_version_have_the_columns_that_delta_spark_has(
+    spark: Any, uri: str, mapping: str, mode: str | None, columns: list[str]
+) -> None:
+    properties = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": mapping}
+    ds.write(spark.range(2), uri, properties=properties)
+    ds.sql(spark, f"ALTER TABLE delta.`{uri}` ADD COLUMNS (b INT)")
+    values = {} if mode is None else delta(changeDataFeed__defaultSchemaModeForColumnMappingTable=mode)
+    with setting(spark, values):
+        found = ds.read_changes(spark, uri, 0, 0)
+        assert found.columns[:-3] == columns
+        assert found.count() == 2
+
+
+def test_is_delta_table_looks_at_the_folders_above(spark: Any, uri: str) -> None:
+    ds.write(spark.range(1), uri)
+    assert ds.DeltaTable.isDeltaTable(spark, f"{uri}/a/b")
+    assert not ds.DeltaTable.isDeltaTable(spark, f"{uri}/_delta_log")
+    assert not ds.DeltaTable.isDeltaTable(spark, f"{uri}-other")

@@ -180,7 +180,7 @@ class _Merge:
             self._read(predicate, files, [matched, *chosen.values()])
             self._write(new, pairs, files, chosen)
         is_changed = any(rows.cardinalities().any() for rows in chosen.values()) or self.changes.num_inserted
-        if not is_changed and not self.transaction.intents.metadata:
+        if not (is_changed or self.transaction.intents.metadata or self.options.commits_empty):
             return Changed(self.transaction.base or self.base, self.counts.metrics())
         return self.changes.commit(self.options, self.counts.metrics(self.changes.metrics()))
 

@@ -199,7 +199,8 @@ def read_changes(
     """Return the rows that a range of versions inserted, deleted and updated.
 
     After the table's columns come ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. Both ends are part
-    of the range.
+    of the range. The columns are those of the latest version; of a table with column mapping those of the end of the
+    range, unless ``spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable`` is another mode.
 
     Raises
     ------
@@ -215,6 +216,7 @@ def read_changes(
         timezone=timezone or _zone(spark),
         allow_external=allow_external,
     )
+    is_mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
     scan = table.operation("changes")(
         start_version,
         end_version,
@@ -222,6 +224,7 @@ def read_changes(
         end_timestamp=end_timestamp,
         columns=columns,
         allow_out_of_range=allow_out_of_range or settings.allows_later_timestamps,
+        latest_columns=not is_mapped or settings.changes_schema_mode != "endVersion",
     )
     return with_declared_types(frame(spark, scan, route, vector_bytes), table.snapshot().schema, settings)
 

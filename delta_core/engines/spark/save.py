@@ -17,11 +17,16 @@ from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.write.files import FrameOptions
 from delta_core.engines.spark.write.modes import FrameWriteOptions, write_rows
-from delta_core.errors import InvalidArgumentError
+from delta_core.engines.spark.write.rows import given_schema
+from delta_core.engines.spark.write.values import without_nullability
+from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.expressions import to_condition
 from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES
 from delta_core.kernel.snapshot import TableContext, open_context
+from delta_core.kernel.write.plan import plan_write
 from delta_core.operations import compact_after
 from delta_core.operations.create import column_names
+from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.write import QueryBatch, WriteOptions
 
 __all__ = ["write"]
@@ -172,6 +177,8 @@ def write(
         transactions=dict([txn]) if isinstance(txn, tuple) else {} if txn else settings.transactions,
         batch=txn if isinstance(txn, QueryBatch) else None,
         data_change=data_change,
+        checks_replaced=settings.permits("replaceWhere.constraintCheck.enabled"),
+        may_widen=settings.may_widen,
         user_metadata=user_metadata,
         custom_metadata=custom_metadata or {},
         max_commit_retries=max_commit_retries,
@@ -179,9 +186,9 @@ def write(
     optimize = settings.optimizes_writes if optimize_write is None else optimize_write
     files = FrameOptions(max_records_per_file, optimize, parquet_options or {}, route == "plain")
     if replace_on is not None:
-        settings.permit("replaceOn.dataframe.writer.enabled", "replaceOn")
+        settings.permit("replaceOn.dataframe.writer.enabled")
     if using:
-        settings.permit("replaceUsing.dataframe.writer.enabled", "replaceUsing")
+        settings.permit("replaceUsing.dataframe.writer.enabled")
     settings.permits_dynamic(partition_overwrite_mode == "dynamic")
     own = FrameWriteOptions(using, portable_text(spark, replace_on), files)
     engine = spark_engine(spark, place, storage_options, allow_external, files)
@@ -190,6 +197,7 @@ def write(
         options = _evolving(options, settings)
     if partition_overwrite_mode is None and not own.replaces:
         options = _dynamic(context, options, settings)
+    _check_permitted(context, df, options, settings)
     result = write_rows(context, df, options, own)
     if not txn:
         settings.finish_transaction(spark)
@@ -197,6 +205,59 @@ def write(
         return None
     compact_after(result.snapshot, settings.compaction)
     return result.version
+
+
+def _check_permitted(context: TableContext, df: DataFrame, options: WriteOptions, settings: SessionSettings) -> None:
+    """Reject a write that settings of the session disable."""
+    if options.replace_where is not None and options.mode == "overwrite":
+        _check_replaced(context, options, settings)
+    if options.mode == "append" and options.batch is None:
+        _check_types(context, df, options, settings)
+    if not settings.permits("generatedColumn.allowNullableIngest.enabled"):
+        _check_complete(context, df)
+
+
+def _check_replaced(context: TableContext, options: WriteOptions, settings: SessionSettings) -> None:
+    """Reject a condition that is not on partitions alone, if the session requests that."""
+    base = None if settings.permits("replaceWhere.dataColumns.enabled") else context.find()
+    if base is None:
+        return
+    predicate = to_condition(options.replace_where, base.schema, functions=base.plugins.functions)
+    if predicate is not None and not selects_partitions(predicate, base.state.partition_columns):
+        settings.permit("replaceWhere.dataColumns.enabled")
+
+
+def _check_types(context: TableContext, df: DataFrame, options: WriteOptions, settings: SessionSettings) -> None:
+    """Reject columns of other types than the table has, if the session does not let them be cast."""
+    base = None if settings.permits("dml.insert.dfByName.allowImplicitCasts") else context.find()
+    if base is None:
+        return
+    for found in given_schema(df).members:
+        own = base.schema.get(found.name)
+        given = without_nullability(found.type)
+        if own is not None and options.schema_mode is None and given != without_nullability(own.type):
+            raise SchemaMismatchError(
+                f"Column {own.name} comes as {given.type}, and is {own.type.type} in the table: the setting "
+                "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts is false.",
+                column=own.name,
+            )
+
+
+def _check_complete(context: TableContext, df: DataFrame) -> None:
+    """Reject rows for a table with generated columns that lack another one of its columns."""
+    base = context.find()
+    computed = frozenset() if base is None else plan_write(base.state, base.plugins, "WRITE").computed
+    if base is None or not computed:
+        return
+    given = {name.lower() for name in df.columns}
+    missing = [n for n in base.schema.names if n.lower() not in given and n not in computed]
+    if missing:
+        raise SchemaMismatchError(
+            f"The rows lack the column {missing[0]}: the setting "
+            "spark.databricks.delta.generatedColumn.allowNullableIngest.enabled is false.",
+            column=missing[0],
+            condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        )
 
 
 def _evolving(options: WriteOptions, settings: SessionSettings) -> WriteOptions:

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from delta_core.engines.engine import CommitDefaults
 from delta_core.engines.spark.plan import private
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError, did_you_mean
+from delta_core.errors import (
+    ColumnNotFoundError,
+    DeltaError,
+    InvalidArgumentError,
+    UnsupportedOperationError,
+    did_you_mean,
+)
 from delta_core.expressions.ast import Column, Expression, leaves
 from delta_core.kernel.commit.options import PostCommitHookProperties
 from delta_core.kernel.protocol.properties import parse_size
@@ -25,7 +31,7 @@ from delta_core.schema.types import StructType
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings"]
+__all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings", "without_effect"]
 
 #: How the names of delta-spark's settings begin, and those of the properties of new tables.
 _DELTA = "spark.databricks.delta."
@@ -43,6 +49,66 @@ _STREAMS = tuple(f"{_DELTA}streaming.allowSourceColumn{kind}" for kind in ("Drop
 _SAFE_STORES = ("HDFSLogStore", "AzureLogStore", "GCSLogStore", "LocalLogStore", "S3SingleDriverLogStore")
 
 
+#: The settings that end checks in delta-spark, as they were in the session when settings were read last.
+_checks: dict[str, str] = {}
+
+
+def without_effect() -> str | None:
+    """Return a sentence about the settings of the session that end checks in delta-spark, None if it has none."""
+    found = [f"{name} = {text}" for name, text in sorted(_checks.items())]
+    if not found:
+        return None
+    return f"No effect here, since this library always makes its checks: {', '.join(found)}."
+
+
+class _Disabled(NamedTuple):
+    """A call that is rejected while a setting is false, and the condition that delta-spark's error has."""
+
+    what: str
+    condition: str
+    error: type[DeltaError] = UnsupportedOperationError
+
+
+_IDENTITY = "identityColumn.enabled"
+#: By settings, without the beginning of all names.
+_DISABLED = {
+    "alterTable.dropColumn.enabled": _Disabled("DROP COLUMN", "DELTA_UNSUPPORTED_DROP_COLUMN"),
+    "clone.replaceEnabled": _Disabled(
+        "A clone in place of a table", "DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE", InvalidArgumentError
+    ),
+    "columnMapping.allowRemoval": _Disabled(
+        "The end of the column mapping of a table", "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"
+    ),
+    "dynamicPartitionOverwrite.enabled": _Disabled(
+        "A dynamic partition overwrite", "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED", InvalidArgumentError
+    ),
+    _IDENTITY: _Disabled("A definition with identity columns", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
+    "replaceOn.dataframe.writer.enabled": _Disabled("replaceOn", "DELTA_OPERATION_NOT_ALLOWED"),
+    "replaceUsing.dataframe.writer.enabled": _Disabled("replaceUsing", "DELTA_OPERATION_NOT_ALLOWED"),
+    "replaceWhere.dataColumns.enabled": _Disabled(
+        "replaceWhere with columns that do not partition the table", "DELTA_NON_PARTITION_COLUMN_REFERENCE"
+    ),
+}
+_INTEGERS = ("byte", "short", "integer", "long")
+#: The types that become others by themselves, by the values of typeWidening.allowAutomaticWidening.
+_WIDENINGS: Mapping[str, Callable[[str, str], bool]] = {
+    "ALWAYS": lambda old, new: True,
+    "SAME_FAMILY_TYPE": lambda old, new: (
+        (old not in _INTEGERS or new in _INTEGERS) and (old, new) != ("date", "timestamp_ntz")
+    ),
+    "NEVER": lambda old, new: False,
+}
+
+
+def _disabled(name: str) -> DeltaError:
+    found = _DISABLED[name]
+    return found.error(
+        f"{found.what} is not possible in this session: {_DELTA}{name} is false.",
+        setting=f"{_DELTA}{name}",
+        condition=found.condition,
+    )
+
+
 class SessionSettings(Struct, frozen=True):
     """The settings of a session.
 
@@ -57,7 +123,12 @@ class SessionSettings(Struct, frozen=True):
     @property
     def commit_defaults(self) -> CommitDefaults:
         """The defaults of commits and new tables."""
-        return CommitDefaults(self.texts.get(f"{_DELTA}commitInfo.userMetadata"), self.properties)
+        return CommitDefaults(
+            self.texts.get(f"{_DELTA}commitInfo.userMetadata"),
+            self.properties,
+            self.requests("allowArbitraryProperties.enabled"),
+            {} if self.permits(_IDENTITY) else {"identityColumns": _disabled(_IDENTITY)},
+        )
 
     @property
     def properties(self) -> dict[str, str]:
@@ -148,32 +219,83 @@ class SessionSettings(Struct, frozen=True):
         InvalidArgumentError
             It does.
         """
-        name = f"{_DELTA}dynamicPartitionOverwrite.enabled"
-        if is_dynamic and self.flag(name) is False:
-            raise InvalidArgumentError(
-                f"Found a dynamic partition overwrite, which the setting {name} = false rejects.", setting=name
-            )
+        if is_dynamic:
+            self.permit("dynamicPartitionOverwrite.enabled")
         return is_dynamic
 
-    def permit(self, name: str, what: str) -> None:
-        """Reject what a setting disables.
+    def permits(self, name: str) -> bool:
+        """Return whether a setting, by its name without the beginning of all names, is not false."""
+        return self.flag(f"{_DELTA}{name}") is not False
+
+    def requests(self, name: str) -> bool:
+        """Return whether a setting, by its name without the beginning of all names, is true."""
+        return self.flag(f"{_DELTA}{name}") is True
+
+    def permit(self, name: str) -> None:
+        """Reject what a setting of `_DISABLED` disables.
 
         Parameters
         ----------
         name : str
             The setting, without the beginning of all names.
-        what : str
-            The operation that is rejected if it is false.
 
         Raises
         ------
-        UnsupportedOperationError
+        UnsupportedOperationError, InvalidArgumentError
             It is false.
         """
-        if self.flag(f"{_DELTA}{name}") is False:
-            raise UnsupportedOperationError(
-                f"{what} is not possible in this session: {_DELTA}{name} is false.", setting=f"{_DELTA}{name}"
+        if not self.permits(name):
+            raise _disabled(name)
+
+    @property
+    def may_widen(self) -> Callable[[str, str], bool]:
+        """Whether a write or merge that changes the schema may change a column of a type to another one.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The setting has another value.
+        """
+        name = f"{_DELTA}typeWidening.allowAutomaticWidening"
+        found = self.texts.get(name, "ALWAYS").strip().upper()
+        if found not in _WIDENINGS:
+            raise InvalidArgumentError(
+                f"Found {found!r} for the setting {name}, expected one of {', '.join(_WIDENINGS)}.", setting=name
             )
+        return _WIDENINGS[found]
+
+    def change_options(self, operation: str) -> dict[str, Any]:
+        """Return arguments of `ChangeOptions` for DELETE, UPDATE or MERGE, named in lower case."""
+        return {
+            "transactions": self.transactions,
+            "deletion_vectors": self.permits(f"{operation}.deletionVectors.persistent"),
+            "commits_empty": not self.permits("skipRecordingEmptyCommits"),
+            "may_widen": self.may_widen,
+        }
+
+    @property
+    def batch_size(self) -> int | None:
+        """How many bytes of files a commit of OPTIMIZE removes; None: one commit removes all."""
+        return self.size(f"{_DELTA}optimize.batchSize")
+
+    @property
+    def changes_schema_mode(self) -> Literal["legacy", "latest", "endVersion"]:
+        """Which columns the changes of a table with column mapping have.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The setting has another value.
+        """
+        name = f"{_DELTA}changeDataFeed.defaultSchemaModeForColumnMappingTable"
+        modes: tuple[Literal["legacy", "latest", "endVersion"], ...] = ("legacy", "latest", "endVersion")
+        text = self.texts.get(name, "endVersion").strip()
+        found = next((mode for mode in modes if mode.lower() == text.lower()), None)
+        if found is None:
+            raise InvalidArgumentError(
+                f"Found {text!r} for the setting {name}, expected one of {', '.join(modes)}.", setting=name
+            )
+        return found
 
     @property
     def drops_missing_constraints(self) -> bool:
@@ -273,6 +395,7 @@ def session_settings(spark: Any) -> SessionSettings:
         A setting is set that changes what Delta does, and that this library does not follow.
     """
     texts = private.settings(spark)
+    _checks.clear()
     for name, text in texts.items():
         if name.startswith((_DELTA, "spark.databricks.io.")):
             _check(name, text)
@@ -295,6 +418,8 @@ def _check(name: str, text: str) -> None:
         raise _unknown(name, text, "no such setting" if default is None else f"its default {default}")
     elif known.get("is_warned") and not _is_default(text, known["default"]):
         _warn(name, text)
+    elif known.get("is_check") and not _is_default(text, known["default"]):
+        _checks[name] = text
 
 
 @cache

@@ -15,6 +15,7 @@ import pyspark.errors
 from pyspark.errors import AnalysisException, PySparkException
 
 from delta_core import errors
+from delta_core.engines.spark.settings import without_effect
 from delta_core.errors import DeltaError
 
 __all__ = ["as_spark_error", "class_raises_spark_errors", "copied_error", "own_class", "raises_spark_errors"]
@@ -36,6 +37,15 @@ class _Case(NamedTuple):
 
 _ILLEGAL, _RUNTIME, _UNSUPPORTED = "IllegalArgumentException", "SparkRuntimeException", "UnsupportedOperationException"
 _BASE = "PySparkException"
+#: Errors of calls that a setting could permit in delta-spark.
+_REJECTIONS = (
+    errors.InvalidArgumentError,
+    errors.UnsupportedOperationError,
+    errors.SchemaError,
+    errors.ColumnNotFoundError,
+    errors.SchemaMismatchError,
+    errors.ConstraintViolationError,
+)
 #: The first that fits is used.
 _CASES = (
     _Case(errors.TableNotFoundError, "PATH_NOT_FOUND", "There is no folder"),
@@ -137,12 +147,6 @@ _CASES = (
     _Case(errors.InvalidArgumentError, "DELTA_METADATA_MISMATCH", "^The table is partitioned by"),
     _Case(errors.InvalidArgumentError, "DELTA_CONSTRAINT_ALREADY_EXISTS", "the table has a constraint"),
     _Case(
-        errors.InvalidArgumentError,
-        "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED",
-        "^Found a dynamic partition overwrite, which the setting",
-        _ILLEGAL,
-    ),
-    _Case(
         errors.InvalidArgumentError, "DELTA_INVALID_MANAGED_TABLE_SYNTAX_NO_SCHEMA", "^Found no columns and no table at"
     ),
     _Case(
@@ -164,7 +168,7 @@ _CASES = (
     _Case(
         errors.UnsupportedOperationError,
         "DELTA_OPERATION_NOT_ALLOWED",
-        "^SHOW CREATE TABLE is not possible|^replace(On|Using) is not possible|can't be added as NOT NULL",
+        "^SHOW CREATE TABLE is not possible|can't be added as NOT NULL",
     ),
     _Case(
         errors.UnsupportedOperationError,
@@ -190,11 +194,7 @@ _CASES = (
     _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_SOURCE", "can't change this view"),
     _Case(errors.UnsupportedOperationError, "DELTA_CLONE_UNSUPPORTED_SOURCE", "^Found a table of .* as the source of"),
     _Case(errors.UnsupportedOperationError, "DELTA_READ_SOURCE_SCHEMA_CONFLICT", "^Found a schema for a stream"),
-    _Case(
-        errors.UnsupportedOperationError,
-        "DELTA_UNSUPPORTED_DROP_COLUMN",
-        "^Columns of the table can't be dropped|^DROP COLUMN is not possible",
-    ),
+    _Case(errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_DROP_COLUMN", "^Columns of the table can't be dropped"),
     _Case(
         errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_RENAME_COLUMN", "^Columns of the table can't be renamed"
     ),
@@ -280,7 +280,10 @@ def as_spark_error(error: DeltaError, *, is_method: bool = False) -> DeltaError:
         return error
     made: Any = error
     made.__class__ = _joined(type(error), found.pyspark_class)
-    made.spark_condition = found.condition or error.facts.get("condition")
+    made.spark_condition = error.facts.get("condition") or found.condition
+    note = without_effect() if isinstance(error, _REJECTIONS) else None
+    if note is not None:
+        error.add_note(note)
     return error
 
 

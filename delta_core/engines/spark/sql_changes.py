@@ -42,8 +42,6 @@ from delta_core.schema.types import (
 __all__ = ["run_statement"]
 
 _STRING = PrimitiveType("string")
-#: Types whose columns may get a wider one.
-_WIDENED = ("byte", "short", "integer", "long", "float", "double", "date")
 
 
 def run_statement(
@@ -131,13 +129,20 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
             raise ColumnNotFoundError(f"PARTITION names {name!r}; the table is partitioned by {', '.join(partitions)}.")
     if statement.is_by_name:
         rows = run_query(spark, statement.query)
+        if is_evolving and not settings.permits("insert.byName.schemaEvolution.enabled"):
+            _check_by_name(rows, schema)
     else:
         all_named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.members]
         named = [n for n in all_named if n not in constants]
         query = _with_defaults(spark, statement.query, named, snapshot)
         rows = _by_place(_run_with_defaults(spark, query), named, schema, is_evolving)
     by_place = not statement.is_by_name and not is_evolving
-    rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, keep_wider=is_evolving)
+
+    def widens(old: DataType, new: DataType) -> bool:
+        fits = snapshot.plugins.single("accept_type_change", False, table=snapshot.state, path=(), old=old, new=new)
+        return is_evolving and bool(fits) and settings.may_widen(str(old.type), str(new.type))
+
+    rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, widens=widens)
     both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
     if both:
         raise SchemaMismatchError(
@@ -151,6 +156,20 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         **statement.arguments,
     }
     write(rows, table.path, "overwrite" if statement.is_overwrite else "append", **arguments, **options)
+
+
+def _check_by_name(rows: DataFrame, schema: StructType) -> None:
+    """Reject columns that the table lacks if others have to be cast, where delta-spark does not evolve the schema."""
+    found = [(f, schema.get(f.name)) for f in given_schema(rows).members]
+    is_cast = any(own is not None and _is_cast(f.type, own.type, False) for f, own in found)
+    more = [f.name for f, own in found if own is None]
+    if more and is_cast:
+        raise SchemaMismatchError(
+            f"Found the column {more[0]}, which the table lacks: the setting "
+            "spark.databricks.delta.insert.byName.schemaEvolution.enabled is false.",
+            column=more[0],
+            condition="INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS",
+        )
 
 
 def _with_defaults(spark: Any, query: Any, names: Sequence[str], snapshot: Snapshot) -> Any:
@@ -228,7 +247,7 @@ def _stored(
     types: Mapping[str, TypeDef],
     *,
     by_place: bool = False,
-    keep_wider: bool = False,
+    widens: Callable[[DataType, DataType], bool] = lambda old, new: False,
 ) -> DataFrame:
     """Cast columns to the types of the table, as Spark does for INSERT: a value that does not fit fails.
 
@@ -243,8 +262,8 @@ def _stored(
     by_place : bool
         Whether fields of structs are matched by their places. If not, only structs are cast that have the table's
         fields in its order; others are left to the write.
-    keep_wider : bool
-        Whether numbers and dates stay as they are, to whose types the table may change.
+    widens : function(DataType, DataType) -> bool
+        Whether a column of the table may get the other type, that of the rows, which then stay as they are.
 
     Raises
     ------
@@ -259,7 +278,7 @@ def _stored(
         if (
             field is not None
             and _is_cast(found.type, field.type, by_place)
-            and not (keep_wider and _widens(found.type))
+            and not (isinstance(field.type, PrimitiveType) and widens(field.type, found.type))
         ):
             cast = column.cast(spark_type(as_nullable(field.type), types))
             column = private.with_strict_casts(rows.sparkSession, cast, stored_in=name).alias(name)
@@ -290,10 +309,6 @@ def _check_widths(have: DataType, want: DataType, column: str) -> None:
     elif isinstance(have, MapType) and isinstance(want, MapType):
         _check_widths(have.key_type, want.key_type, f"{column}.key")
         _check_widths(have.value_type, want.value_type, f"{column}.value")
-
-
-def _widens(t: DataType) -> bool:
-    return isinstance(t, PrimitiveType) and (t.type in _WIDENED or t.type.startswith("decimal"))
 
 
 def _is_parallel(have: DataType, want: DataType, by_place: bool) -> bool:

@@ -145,7 +145,7 @@ def _history(reader: Reader) -> Command:
     limit = int(reader.number()) if reader.take("LIMIT") else None
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        named = table if isinstance(table, str) else replace(table, uri=table_path_of(table.uri).place)
+        named = table if isinstance(table, str) else replace(table, uri=table_path_of(spark, table.uri).place)
         return target_table(spark, named, options).history(limit)
 
     return Command(run, HISTORY)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from delta_core.engines.spark.plan.private import SchemaFiles
+from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import InvalidArgumentError, StreamRestartError, StreamSchemaError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.log.commits import Commit
@@ -34,6 +35,7 @@ Allowed = int | str | None
 _CONF = "spark.databricks.delta.streaming.allowSourceColumn"
 #: How many versions after a change are looked at, for further changes without rows between them.
 _MOST_MERGED = 1000
+_MERGED = "streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled"
 
 
 class Tracking(Struct, frozen=True):
@@ -177,7 +179,8 @@ class TrackedSchema:
         """
         self._source = source
         checkpoint, _, _ = source.rpartition("/sources/")
-        if not _plain(self._files.folder).startswith(f"{_plain(checkpoint)}/"):
+        is_free = session_settings(self._spark).requests("streaming.allowSchemaLocationOutsideCheckpointLocation")
+        if not is_free and not _plain(self._files.folder).startswith(f"{_plain(checkpoint)}/"):
             raise InvalidArgumentError(
                 f"Found schema_tracking_location={self._options.location!r}, expected a folder below the query's "
                 f"checkpoint, {checkpoint}."
@@ -326,7 +329,8 @@ class TrackedSchema:
             return
         latest = reader.update()
         version = changed
-        for commit in latest.commits(changed, min(latest.version, changed + _MOST_MERGED)):
+        most = _MOST_MERGED if session_settings(self._spark).permits(_MERGED) else 0
+        for commit in latest.commits(changed, min(latest.version, changed + most)):
             if _has_files(commit):
                 break
             if commit.metadata is None and commit.protocol is None:

@@ -43,6 +43,7 @@ from delta_core.engines.spark.table_columns import TableColumns
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import (
     ArgumentTypeError,
+    DeltaError,
     InvalidArgumentError,
     TableExistsError,
     TableNotFoundError,
@@ -215,9 +216,17 @@ class SparkTable:
     def isDeltaTable(
         cls, sparkSession: SparkSession, identifier: str, storage_options: Mapping[str, Any] | None = None
     ) -> bool:
-        """Whether there is a Delta log at a path."""
-        del sparkSession
-        return DeltaTable.is_deltatable(path_in(identifier) or identifier, storage_options)
+        """Whether there is a Delta log at a path, or at a folder above it."""
+        settings, path = session_settings(sparkSession), (path_in(identifier) or identifier).rstrip("/")
+        try:
+            while path.strip("/") and not path.endswith((":", "/_delta_log", "/_samples")):
+                if DeltaTable.is_deltatable(path, storage_options):
+                    return True
+                path = path.rpartition("/")[0].rstrip("/")
+        except (DeltaError, OSError):
+            if settings.permits("isDeltaTable.throwOnError"):
+                raise
+        return False
 
     @property
     def path(self) -> str:
@@ -429,7 +438,7 @@ class SparkTable:
         base = self._changeable("delete")
         options = operations.ChangeOptions(
             predicate=None if condition is None else self._columns(base).condition(condition),
-            transactions=self._session.transactions,
+            **self._session.change_options("delete"),
         )
         with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
             done = operations.delete_rows(base, options)
@@ -476,7 +485,7 @@ class SparkTable:
         options = operations.UpdateOptions(
             predicate=None if condition is None else columns.condition(condition),
             updates=updates,
-            transactions=self._session.transactions,
+            **self._session.change_options("update"),
         )
         with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
             done = operations.update_rows(base, options)
@@ -537,7 +546,7 @@ class SparkTable:
             source_alias=alias,
             target_alias=self._alias,
             merge_schema=is_evolving or self._session.merges_schema,
-            transactions=self._session.transactions,
+            **self._session.change_options("merge"),
         )
         done = merge_frame(self._spark, base, source, options)
         updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
@@ -606,7 +615,7 @@ class SparkTable:
         start = _now_ms()
         with failing_as(f"Spark failed to write files of {self._path} again", path=self._path):
             # as in delta-spark, a filter selects partitions
-            optimizer = TableOptimizer(self._table, prunes_files=False)
+            optimizer = TableOptimizer(self._table, prunes_files=False, commit_size=self._session.batch_size)
             done = run(optimizer, self._session.optimize_size)
         root = interop.root_uri(self._table.snapshot()).rstrip("/")
         num_tasks, num_columns = int(self._spark.sparkContext.defaultParallelism), len(base.schema.members)
@@ -705,8 +714,13 @@ class SparkTable:
         if truncateHistory is not None:
             check_bool(truncateHistory, "truncateHistory")
         self._latest()
+        if featureName.lower() == "columnmapping":
+            self._session.permit("columnMapping.allowRemoval")
+        protects = self._session.permits("tableFeatures.fastDropFeature.enabled")
         with failing_as(f"Spark failed to rewrite files of {self._path}", path=self._path):
-            self._table.alter.drop_feature(featureName, truncate_history=bool(truncateHistory))
+            self._table.alter.drop_feature(
+                featureName, truncate_history=bool(truncateHistory), protect_history=protects
+            )
 
     def generate(self, mode: str) -> None:
         """Write symlink manifests (``symlink_format_manifest``), as `delta_core.DeltaTable.generate`; no job runs."""
@@ -755,6 +769,8 @@ class SparkTable:
         if version.get("timestamp") is not None:
             check_text(version["timestamp"], "timestamp")
         path = path_in(target) or target
+        if replace and DeltaTable.is_deltatable(path, self._options.get("storage_options")):
+            session_settings(self._spark).permit("clone.replaceEnabled")
         properties = None if properties is None else portable_definition(self._spark, properties)[0]
         engine = spark_engine(self._spark, path, self._options.get("storage_options"))
         self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, engine=engine, **version)
@@ -807,7 +823,8 @@ class SparkTable:
     def _restored(self, target: int | str) -> DataFrame:
         self._latest()
         before = self._table.version()
-        self._table.restore(target)
+        may_downgrade = self._session.requests("restore.protocolDowngradeAllowed")
+        self._table.restore(target, protocol_downgrade_allowed=may_downgrade)
         infos = self._table.history(1) if self._table.version() > before else [{}]
         metrics = infos[0].get("operationMetrics") or {}
         return self._numbers({name: int(metrics.get(known, 0)) for name, known in RESTORED.items()})

@@ -23,10 +23,21 @@ _FAMILIES = (_FEATURE,)
 
 
 class PropertyRequests(Struct, frozen=True):
-    """The features that properties name, and the properties that are to be stored."""
+    """The requests of properties.
+
+    Parameters
+    ----------
+    features : sequence of str
+        The features that they name.
+    configuration : Mapping of str to str
+        The properties that are to be stored.
+    lists : bool
+        Whether they name versions with lists of features, which provide none by themselves.
+    """
 
     features: Sequence[str]
     configuration: Mapping[str, str]
+    lists: bool = False
 
 
 def parse_property_requests(
@@ -83,7 +94,10 @@ def parse_property_requests(
                 value=text,
             )
     asked = [_spelled(k[len(_FEATURE) :], registry) for k in features]
-    return PropertyRequests([*asked, *_features_of_versions(found)], stored)
+    lists = any(
+        found.get(n) == str(of[-1]) for n, of in zip(_VERSIONS, (READER_VERSIONS, WRITER_VERSIONS), strict=True)
+    )
+    return PropertyRequests([*asked, *_features_of_versions(found)], stored, lists)
 
 
 def _features_of_versions(properties: Mapping[str, str]) -> list[str]:

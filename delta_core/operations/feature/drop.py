@@ -31,7 +31,7 @@ from delta_core.kernel.log.checkpoint_writer import write_checkpoint
 from delta_core.kernel.plugins.features import TableFeature
 from delta_core.kernel.plugins.steps import ChangeSchema, FeatureStep, FeatureUse, RemoveProperties
 from delta_core.kernel.snapshot import Snapshot
-from delta_core.operations.feature.history import RETENTION, first_use, truncate_history, write_barrier
+from delta_core.operations.feature.history import RETENTION, check_history, first_use, truncate_history, write_barrier
 from delta_core.operations.feature.steps import MOST_ATTEMPTS, StepRunner, step_text, with_properties
 
 __all__ = ["DropFeatureOptions", "DroppedFeature", "drop_feature"]
@@ -49,6 +49,9 @@ class DropFeatureOptions(Struct, frozen=True):
     truncate_history : bool
         Delete the versions that use it from the log, as soon as they are old enough, in place of protecting the
         checkpoints after them.
+    protect_history : bool
+        Whether checkpoints after the versions that use it are protected. If not, and nothing is truncated, it is
+        dropped when the log has no such versions any more.
     dry_run : bool
         Check and list the steps, and change nothing.
     progress : function(str), optional
@@ -58,6 +61,7 @@ class DropFeatureOptions(Struct, frozen=True):
     """
 
     truncate_history: bool = False
+    protect_history: bool = True
     dry_run: bool = False
     progress: Callable[[str], None] | None = None
     commit: Mapping[str, Any] = field(default_factory=dict)
@@ -94,6 +98,7 @@ class _Drop(Struct, frozen=True):
     feature: TableFeature
     steps: tuple[FeatureStep, ...]
     truncates: bool
+    may_protect: bool = True
 
     @property
     def has_traces(self) -> bool:
@@ -103,7 +108,7 @@ class _Drop(Struct, frozen=True):
     @property
     def protects(self) -> bool:
         """Whether checkpoints after these versions are protected."""
-        return self.has_traces and not self.truncates
+        return self.has_traces and not self.truncates and self.may_protect
 
     @property
     def before(self) -> list[FeatureStep]:
@@ -181,7 +186,7 @@ def _plan(latest: Snapshot, name: str, options: DropFeatureOptions) -> _Drop:
             feature=feature.name,
         )
     steps = tuple(plugins.collect("feature_steps", table=latest.state, change="drop"))
-    drop = _Drop(feature, steps, options.truncate_history)
+    drop = _Drop(feature, steps, options.truncate_history, options.protect_history)
     _check_use(drop)
     _check_truncation(drop)
     return drop
@@ -276,6 +281,9 @@ def _without_history(latest: Snapshot, drop: _Drop, options: DropFeatureOptions)
     if drop.truncates:
         options.report(f"remove versions that use {drop.feature.name} from the log")
         latest = truncate_history(latest, drop.feature, options.before)
+        return latest.version, latest
+    if not drop.protects:
+        check_history(latest, drop.feature)
         return latest.version, latest
     start = latest.version
     for number in range(NUM_BARRIERS):

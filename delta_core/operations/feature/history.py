@@ -21,7 +21,7 @@ from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.feature.steps import is_metadata_pending
 
-__all__ = ["RETENTION", "first_use", "truncate_history", "write_barrier"]
+__all__ = ["RETENTION", "check_history", "first_use", "truncate_history", "write_barrier"]
 
 #: How long versions stay in the log although TRUNCATE HISTORY was requested.
 RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
@@ -99,6 +99,26 @@ def truncate_history(latest: Snapshot, feature: TableFeature, commit: Mapping[st
         version=used,
         retry_after=again,
     )
+
+
+def check_history(latest: Snapshot, feature: TableFeature) -> None:
+    """Check that no version of the log uses a feature.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If one does.
+    """
+    used = _last_use(latest, feature)
+    if used is not None:
+        raise UnsupportedOperationError(
+            f"Feature {feature.name} can't be dropped yet: the latest version does not use it any more, but version "
+            f"{used} of the log does. Drop it again when the log does not have that version any more "
+            "(delta.logRetentionDuration), or truncate the history.",
+            feature=feature.name,
+            version=used,
+            condition="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+        )
 
 
 def _next_checkpoint(latest: Snapshot, version: int) -> int | None:

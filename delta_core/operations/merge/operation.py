@@ -229,6 +229,7 @@ class _Merge:
         self.counts.timing.scanned()
         self._count(decided.decisions, inserts)
         is_changed = decided.decisions.num_rows or self.counts.inserted or self.changes.changes_definition
+        is_changed = is_changed or self.options.commits_empty
         if self.options.is_dry or not is_changed:
             return Changed(self.given, self.counts.metrics())
         self._write(decided, inserts)

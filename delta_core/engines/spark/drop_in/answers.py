@@ -149,7 +149,8 @@ class Answers:
         return bool(DeltaTable.is_deltatable(path))
 
     def _table(self, session: Any, place: str, version: Any, micros: Any) -> Any:
-        spark, path = self._session(session), table_path_of(local_place(place))
+        spark = self._session(session)
+        path = table_path_of(spark, local_place(place))
         path.check_travel(version is not None or micros is not None)
         uri, travels = path.place, version is not None or micros is not None
         session_settings(spark)

@@ -273,8 +273,11 @@ def _write(
     arguments = write_arguments(options)
     arguments |= {"cluster_by": list(spec.cluster_by)} if spec.cluster_by else {}
     arguments |= {"partition_by": list(spec.partition_by)} if spec.partition_by else {}
-    if spec.properties:
-        arguments["properties"] = {**arguments.get("properties", {}), **spec.properties}
+    stored = spec.properties
+    if session_settings(rows.sparkSession).requests("legacy.storeOptionsAsProperties"):
+        stored = {**{n: text for n, text in {**spec.options, **given}.items() if n.lower() != "path"}, **stored}
+    if stored:
+        arguments["properties"] = {**arguments.get("properties", {}), **stored}
     arguments |= {} if spec.comment is None else {"description": spec.comment}
     path, mode = target.plan.path, "error"
     if existing == "replace" and target.exists:

@@ -179,7 +179,7 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
     if not _has_changes(options):
         options.check(_READ | _CHANGES, "Use the arguments of delta_core.spark.read.")
         version, timestamp = options.number("versionAsOf"), options.text("timestampAsOf")
-        path = table_path_of(options.path)
+        path = table_path_of(spark, options.path)
         path.check_travel(version is not None or timestamp is not None)
         version, timestamp = path.version if version is None else version, timestamp or path.timestamp
         if version is None and timestamp is None:

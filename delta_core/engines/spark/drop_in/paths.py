@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
 from pyspark.sql import DataFrame, functions as F
 
+from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import InvalidArgumentError, TableNotFoundError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.write.names import HIVE_NULL
@@ -81,8 +83,15 @@ class TablePath(Struct, frozen=True):
         return rows
 
 
-def table_path_of(path: str) -> TablePath:
+def table_path_of(spark: Any, path: str) -> TablePath:
     """Return the table that a path names; the path itself if there is a table at it, or nothing else.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session, whose settings decide whether a path may name a version.
+    path : str
+        The path.
 
     Raises
     ------
@@ -95,6 +104,8 @@ def table_path_of(path: str) -> TablePath:
     names_more = found is not None or _PARTITION.fullmatch(path.rstrip("/").rpartition("/")[2]) is not None
     # most paths name a table alone, which takes no request to the store
     if not names_more or DeltaTable.is_deltatable(path):
+        return TablePath(path)
+    if found is not None and not session_settings(spark).permits("timeTravel.resolveOnIdentifier.enabled"):
         return TablePath(path)
     place, version, timestamp = (path, None, None) if found is None else (found[1], found[2], found[3])
     number = None if version is None else int(version)

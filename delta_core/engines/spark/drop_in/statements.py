@@ -55,7 +55,7 @@ def place_of(spark: Any, target: Sequence[str]) -> str:
         The path names a version or a partition of a table.
     """
     if is_path_name(target):
-        path = table_path_of(private.local_place(target[1]))
+        path = table_path_of(spark, private.local_place(target[1]))
         if path.version is not None or path.timestamp is not None:
             raise UnsupportedOperationError(
                 f"The path names an older version of the table at {path.place}, which can't be changed. Name that.",
