@@ -9,7 +9,6 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import DataFiles, Evaluator, LogFiles, Relations, RemoteRows, Spread, Storage
-    from delta_core.errors import DeltaError
 
 __all__ = ["CommitDefaults", "Engine"]
 
@@ -25,14 +24,11 @@ class CommitDefaults(Struct, frozen=True):
         Table properties of a table that is created or replaced; those that the caller passes go before them.
     allow_unknown : bool
         Whether a table may be created with properties ``delta.*`` that neither the core nor a feature declares.
-    rejected : Mapping of str to DeltaError
-        Features that no definition which is committed may use, each with its error.
     """
 
     user_metadata: str | None = None
     properties: Mapping[str, str] = {}
     allow_unknown: bool = False
-    rejected: Mapping[str, DeltaError] = {}
 
 
 class Engine(Struct, frozen=True):

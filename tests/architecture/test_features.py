@@ -28,6 +28,18 @@ OTHER_MEANINGS = {
         "delta_core.engines.spark.settings",
         "the name of a setting of delta-spark",
     ),
+    "changeDataFeed.defaultSchemaModeForColumnMappingTable": (
+        "delta_core.engines.spark.settings",
+        "the name of a setting of delta-spark",
+    ),
+    ".deletionVectors.persistent": (
+        "delta_core.engines.spark.settings",
+        "the end of the names of settings of delta-spark",
+    ),
+    "typeWidening.allowAutomaticWidening": (
+        "delta_core.engines.spark.settings",
+        "the name of a setting of delta-spark",
+    ),
     "domainMetadata": ("delta_core", "the action that features store their state in"),
     "v2Checkpoint": (
         "delta_core.kernel.log.hint",

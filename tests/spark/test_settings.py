@@ -618,53 +618,17 @@ def test_names_in_their_own_case_are_found_in_a_session_that_distinguishes_cases
 # --- settings that disable or permit a call ----------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "statement", "condition"),
-    [
-        ("identityColumn.enabled", "CREATE OR REPLACE TABLE", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
-        (
-            "columnMapping.allowRemoval",
-            "ALTER TABLE delta.`{0}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",
-            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
-        ),
-        (
-            "columnMapping.allowRemoval",
-            "ALTER TABLE delta.`{0}` UNSET TBLPROPERTIES ('delta.columnMapping.mode')",
-            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
-        ),
-        (
-            "columnMapping.allowRemoval",
-            "ALTER TABLE delta.`{0}` DROP FEATURE columnMapping",
-            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
-        ),
-        (
-            "clone.replaceEnabled",
-            "CREATE OR REPLACE TABLE delta.`{0}` SHALLOW CLONE delta.`{0}-source`",
-            "DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
-        ),
-    ],
-)
-def test_disabled_statements_have_delta_sparks_condition(
-    spark: Any, uri: str, name: str, statement: str, condition: str
-) -> None:
-    mapped = {"delta.columnMapping.mode": "name"} if name.startswith("columnMapping") else None
-    ds.write(spark.range(3), uri, properties=mapped)
-    ds.write(spark.range(3), f"{uri}-source")
-
-    def run() -> Any:
-        if statement.startswith(("CREATE OR REPLACE TABLE delta", "ALTER")):
-            return ds.sql(spark, statement.format(uri))
-        builder = ds.DeltaTable.createOrReplace(spark).location(uri)
-        return builder.addColumn("n", "bigint", generatedAlwaysAs=ds.IdentityGenerator()).execute()
-
-    with setting(spark, {f"{DELTA}{name}": "false"}), pytest.raises(DeltaError) as found:
-        run()
-    assert found.value.getCondition() == condition  # type: ignore[attr-defined]
-    assert found.value.facts["setting"] == f"{DELTA}{name}"
+def test_clone_in_place_of_a_table_can_be_disabled(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri)
+    ds.write(spark.range(5), f"{uri}-source")
+    statement = f"CREATE OR REPLACE TABLE delta.`{uri}` SHALLOW CLONE delta.`{uri}-source`"
+    with setting(spark, delta(clone__replaceEnabled="false")), pytest.raises(InvalidArgumentError) as found:
+        ds.sql(spark, statement)
+    assert found.value.getCondition() == "DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE"  # type: ignore[attr-defined]
+    assert found.value.facts["setting"] == f"{DELTA}clone.replaceEnabled"
     assert DeltaTable(uri).version() == 0
-    if "TBLPROPERTIES" not in statement:  # which needs DROP FEATURE, whatever the session sets
-        run()
-        assert DeltaTable(uri).version() > 0
+    ds.sql(spark, statement)
+    assert DeltaTable(uri).scan().to_table().num_rows == 5
 
 
 def test_replace_where_on_other_columns_than_partitions_can_be_disabled(spark: Any, uri: str) -> None:

@@ -24,6 +24,7 @@ from delta_core.errors import InvalidArgumentError, TableNotFoundError, Unsuppor
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.snapshot import open_snapshot
 from delta_core.runtime.arguments import path_text
+from delta_core.schema.fields import ColumnMap
 from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["read", "read_changes"]
@@ -216,7 +217,8 @@ def read_changes(
         timezone=timezone or _zone(spark),
         allow_external=allow_external,
     )
-    is_mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+    state = table.snapshot().state
+    is_mapped = state.column_map != ColumnMap.identity(state.schema)
     scan = table.operation("changes")(
         start_version,
         end_version,

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from delta_core.engines.engine import CommitDefaults
+from delta_core.engines.spark.check_settings import CHECK_SETTINGS
 from delta_core.engines.spark.plan import private
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -31,7 +32,7 @@ from delta_core.schema.types import StructType
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings", "without_effect"]
+__all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings"]
 
 #: How the names of delta-spark's settings begin, and those of the properties of new tables.
 _DELTA = "spark.databricks.delta."
@@ -49,18 +50,6 @@ _STREAMS = tuple(f"{_DELTA}streaming.allowSourceColumn{kind}" for kind in ("Drop
 _SAFE_STORES = ("HDFSLogStore", "AzureLogStore", "GCSLogStore", "LocalLogStore", "S3SingleDriverLogStore")
 
 
-#: The settings that end checks in delta-spark, as they were in the session when settings were read last.
-_checks: dict[str, str] = {}
-
-
-def without_effect() -> str | None:
-    """Return a sentence about the settings of the session that end checks in delta-spark, None if it has none."""
-    found = [f"{name} = {text}" for name, text in sorted(_checks.items())]
-    if not found:
-        return None
-    return f"No effect here, since this library always makes its checks: {', '.join(found)}."
-
-
 class _Disabled(NamedTuple):
     """A call that is rejected while a setting is false, and the condition that delta-spark's error has."""
 
@@ -69,20 +58,15 @@ class _Disabled(NamedTuple):
     error: type[DeltaError] = UnsupportedOperationError
 
 
-_IDENTITY = "identityColumn.enabled"
 #: By settings, without the beginning of all names.
 _DISABLED = {
     "alterTable.dropColumn.enabled": _Disabled("DROP COLUMN", "DELTA_UNSUPPORTED_DROP_COLUMN"),
     "clone.replaceEnabled": _Disabled(
         "A clone in place of a table", "DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE", InvalidArgumentError
     ),
-    "columnMapping.allowRemoval": _Disabled(
-        "The end of the column mapping of a table", "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"
-    ),
     "dynamicPartitionOverwrite.enabled": _Disabled(
         "A dynamic partition overwrite", "DELTA_DYNAMIC_PARTITION_OVERWRITE_DISABLED", InvalidArgumentError
     ),
-    _IDENTITY: _Disabled("A definition with identity columns", "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
     "replaceOn.dataframe.writer.enabled": _Disabled("replaceOn", "DELTA_OPERATION_NOT_ALLOWED"),
     "replaceUsing.dataframe.writer.enabled": _Disabled("replaceUsing", "DELTA_OPERATION_NOT_ALLOWED"),
     "replaceWhere.dataColumns.enabled": _Disabled(
@@ -127,7 +111,6 @@ class SessionSettings(Struct, frozen=True):
             self.texts.get(f"{_DELTA}commitInfo.userMetadata"),
             self.properties,
             self.requests("allowArbitraryProperties.enabled"),
-            {} if self.permits(_IDENTITY) else {"identityColumns": _disabled(_IDENTITY)},
         )
 
     @property
@@ -241,8 +224,8 @@ class SessionSettings(Struct, frozen=True):
 
         Raises
         ------
-        UnsupportedOperationError, InvalidArgumentError
-            It is false.
+        DeltaError
+            It is false; the subclass is that of what is disabled.
         """
         if not self.permits(name):
             raise _disabled(name)
@@ -395,7 +378,7 @@ def session_settings(spark: Any) -> SessionSettings:
         A setting is set that changes what Delta does, and that this library does not follow.
     """
     texts = private.settings(spark)
-    _checks.clear()
+    CHECK_SETTINGS.clear()
     for name, text in texts.items():
         if name.startswith((_DELTA, "spark.databricks.io.")):
             _check(name, text)
@@ -419,7 +402,7 @@ def _check(name: str, text: str) -> None:
     elif known.get("is_warned") and not _is_default(text, known["default"]):
         _warn(name, text)
     elif known.get("is_check") and not _is_default(text, known["default"]):
-        _checks[name] = text
+        CHECK_SETTINGS[name] = text
 
 
 @cache

@@ -15,7 +15,7 @@ import pyspark.errors
 from pyspark.errors import AnalysisException, PySparkException
 
 from delta_core import errors
-from delta_core.engines.spark.settings import without_effect
+from delta_core.engines.spark.check_settings import without_effect
 from delta_core.errors import DeltaError
 
 __all__ = ["as_spark_error", "class_raises_spark_errors", "copied_error", "own_class", "raises_spark_errors"]

@@ -15,7 +15,7 @@ from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.parquet_clones import clone_parquet, is_parquet
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
-from delta_core.engines.spark.settings import SessionSettings, session_settings
+from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.sql_text import Reader, TablePlace
 from delta_core.engines.spark.table import SparkTable
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, TypeChangeError, UnsupportedOperationError
@@ -34,7 +34,6 @@ __all__ = ["DEFINITIONS", "Command", "Run", "bigints", "changed_table", "empty",
 Run: TypeAlias = Callable[[SparkSession, Mapping[str, Any]], DataFrame]
 #: Changes a table.
 Change: TypeAlias = Callable[[SparkTable], Any]
-_MAPPING = "delta.columnMapping.mode"
 _CLONED = {
     "source_table_size": "sourceTableSize",
     "source_num_of_files": "sourceNumOfFiles",
@@ -196,30 +195,16 @@ def _set_properties(reader: Reader) -> Change:
 
     def change(found: SparkTable) -> Any:
         settings, given = session_settings(found.sparkSession), portable_definition(found.sparkSession, properties)[0]
-        if any(n.lower() == _MAPPING.lower() and str(text).lower() == "none" for n, text in given.items()):
-            _permit_removal(found, settings)
         known_only = not settings.requests("allowArbitraryProperties.enabled")
         return found.table.alter.set_table_properties(given, known_only)
 
     return change
 
 
-def _permit_removal(found: SparkTable, settings: SessionSettings) -> None:
-    """Reject the end of the column mapping of a table that has it, if the session does."""
-    if found.table.metadata().configuration.get(_MAPPING, "none") != "none":
-        settings.permit("columnMapping.allowRemoval")
-
-
 def _unset_properties(reader: Reader) -> Change:
     reader.take("IF", "EXISTS")  # delta-spark leaves out without an error what the table does not have
     names = reader.property_names()
-
-    def change(found: SparkTable) -> Any:
-        if _MAPPING.lower() in (n.lower() for n in names):
-            _permit_removal(found, session_settings(found.sparkSession))
-        return found.table.alter.unset_table_properties(names, raise_if_not_exists=False)
-
-    return change
+    return _altering(lambda alter: alter.unset_table_properties(names, raise_if_not_exists=False))
 
 
 # --- columns -------------------------------------------------------------------------------

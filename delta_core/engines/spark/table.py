@@ -714,8 +714,6 @@ class SparkTable:
         if truncateHistory is not None:
             check_bool(truncateHistory, "truncateHistory")
         self._latest()
-        if featureName.lower() == "columnmapping":
-            self._session.permit("columnMapping.allowRemoval")
         protects = self._session.permits("tableFeatures.fastDropFeature.enabled")
         with failing_as(f"Spark failed to rewrite files of {self._path}", path=self._path):
             self._table.alter.drop_feature(

@@ -18,7 +18,6 @@ from delta_core.errors import (
     CommitError,
     CommitStateUnknownError,
     ConcurrentAppendError,
-    DeltaError,
     EngineError,
     HookContractError,
     InvalidArgumentError,
@@ -734,9 +733,6 @@ class Transaction(Generic[Base]):
 
     def _header(self, user_metadata: str | None, custom: Mapping[str, Any]) -> CommitHeader:
         version = None if self.base is None else self.base.version
-        defaults = self.context.log.engine.defaults()
-        if self.intents.metadata is not None:
-            self._check_features(defaults.rejected)
         blind = self.reads.is_blind and not self.intents.removes and not self.intents.row_removals
         blind = blind and bool(self.intents.adds) and self.base is not None
         return CommitHeader(
@@ -748,15 +744,9 @@ class Transaction(Generic[Base]):
             blind,
             f"delta_core/{installed_version()}",
             self.txn_id,
-            defaults.user_metadata if user_metadata is None else user_metadata,
+            self.context.log.engine.defaults().user_metadata if user_metadata is None else user_metadata,
             custom,
         )
-
-    def _check_features(self, rejected: Mapping[str, DeltaError]) -> None:
-        """Raise the error of a feature that the new definition uses."""
-        for name, error in rejected.items():
-            if self.table.is_active(name):
-                raise error
 
     def _choose_committer(self) -> Committer:
         """Return the given committer, else a feature's, else the store's configured one, else put-if-absent.
