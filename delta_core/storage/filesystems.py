@@ -152,9 +152,13 @@ def http_status(error: BaseException | None) -> int | None:
 
 
 def entity_tag(entry: Mapping[str, Any]) -> str:
-    """Return what of a file's description changes with its content; filesystems spell it in different ways."""
+    """Return what of a file's description changes with its content, empty if nothing does.
+
+    Filesystems spell it in different ways.
+    """
     tag = next((str(entry[name]) for name in ("generation", "ETag", "etag") if entry.get(name)), "")
-    return tag.strip('"') or repr([(name, entry[name]) for name in _TIMES if entry.get(name) is not None])
+    times = [(name, entry[name]) for name in _TIMES if entry.get(name) is not None]
+    return tag.strip('"') or (repr(times) if times else "")
 
 
 _TIMES = ("LastModified", "last_modified", "updated", "modified", "mtime", "created", "ino")

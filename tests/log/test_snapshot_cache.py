@@ -12,12 +12,14 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from delta_core import DeltaTable, SnapshotCache, write_deltalake
@@ -299,6 +301,61 @@ def test_tables_on_an_object_store_are_cached(cache: SnapshotCache) -> None:
     fsspec.filesystem("memory").rm(uri.removeprefix("memory:/"), recursive=True)
     built(uri, "v1-multipart")
     assert listed(uri, cache) == listed(uri, False)
+
+
+def _forged(uri: str, monkeypatch: pytest.MonkeyPatch, change: Any) -> str:
+    """Make what the memory store reports of its files pass through a function; return its newest commit."""
+    fs = fsspec.filesystem("memory")
+    real_ls, real_info = MemoryFileSystem.ls, MemoryFileSystem.info
+
+    def ls(self: Any, path: str, detail: bool = True, **kwargs: Any) -> Any:
+        found = real_ls(self, path, detail=True, **kwargs)
+        return [change(dict(e), "list") for e in found] if detail else [e["name"] for e in found]
+
+    monkeypatch.setattr(MemoryFileSystem, "ls", ls)
+    monkeypatch.setattr(
+        MemoryFileSystem, "info", lambda self, path, **kwargs: change(dict(real_info(self, path, **kwargs)), "look")
+    )
+    names = fs.ls(uri.removeprefix("memory:/") + "/_delta_log", detail=False)
+    return str(max(n for n in names if n.endswith(".json")))
+
+
+def _renamed_in_place(commit: str) -> None:
+    """Write a commit again, with another path of the same length."""
+    fs = fsspec.filesystem("memory")
+    old = fs.cat(commit).decode()
+    path = old.split('"path":"')[1].split('"')[0]
+    fs.pipe(commit, old.replace(path, "Z" * len(path)).encode())
+
+
+def test_a_file_written_again_in_the_same_second_is_read_again(
+    cache: SnapshotCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"memory://second-{random.getrandbits(60)}"
+    built(uri, "v1").append([{"id": 50, "kind": "a"}])
+    second = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def change(entry: dict[str, Any], how: str) -> dict[str, Any]:
+        return entry | {"created": second} if how == "list" and "created" in entry else entry
+
+    commit = _forged(uri, monkeypatch, change)
+    before = listed(uri, cache)
+    assert is_cached(uri, cache)
+    _renamed_in_place(commit)
+    assert listed(uri, cache) == listed(uri, False) != before
+
+
+def test_files_of_a_store_without_tags_and_times_are_not_cached(
+    cache: SnapshotCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"memory://timeless-{random.getrandbits(60)}"
+    built(uri, "v1").append([{"id": 50, "kind": "a"}])
+    commit = _forged(uri, monkeypatch, lambda entry, how: {k: v for k, v in entry.items() if k != "created"})
+    before = listed(uri, cache)
+    assert not is_cached(uri, cache)
+    assert cache.count() == 0
+    _renamed_in_place(commit)
+    assert listed(uri, cache) == listed(uri, False) != before
 
 
 def test_nothing_of_the_place_or_its_options_is_written(tmp_path: Path, cache: SnapshotCache) -> None:

@@ -124,7 +124,7 @@ def _listed_mark(file: LogFile) -> LogMark | None:
 def _listed_identity(file: LogFile) -> FileIdentity | None:
     if file.data is not None:
         return FileIdentity(len(file.data), hashlib.sha256(file.data).hexdigest())
-    if file.size is None or not file.tag and file.modified_ms is None:
+    if file.size is None or not file.tag:  # stores list times in whole seconds, too coarse for a file written again
         return None
     return FileIdentity(file.size, file.tag, file.modified_ms)
 
@@ -530,8 +530,8 @@ class TableLog:
     def identities(self, segment: LogSegment) -> tuple[str, ...] | None:
         """Return what distinguishes each file that a version is built from: the checkpoint's, then those above it.
 
-        As the listing reports, else a look at each file. None if a file is gone, or its store reports neither an entity
-        tag nor a time.
+        As the listing reports if it has entity tags, else a look at each file. None if a file is gone, or its store
+        reports neither an entity tag nor a time.
 
         Parameters
         ----------
