@@ -658,6 +658,13 @@ def check_settings(spark: Any, folder: Path) -> None:
     assert DeltaTable(path).metadata().configuration["delta.logRetentionDuration"] == "interval 3 days"
     assert spark.sql("DESCRIBE HISTORY set2").first().userMetadata == "nightly"
     spark.conf.unset(f"{delta}commitInfo.userMetadata")
+    spark.conf.set(f"{delta}legacy.storeOptionsAsProperties", "true")
+    kept = spark.range(1).write.format("delta").option("own", "kept").option("own.secret.key", "hunter2")
+    kept.saveAsTable("stored")
+    spark.conf.unset(f"{delta}legacy.storeOptionsAsProperties")
+    stored = dict(map(tuple, spark.sql("SHOW TBLPROPERTIES stored").collect()))
+    assert "kept" in stored.values(), stored
+    assert "hunter2" not in stored.values()
     spark.conf.set(f"{delta}write.txnAppId", "app")
     spark.conf.set(f"{delta}write.txnVersion", "1")
     for _ in range(3):

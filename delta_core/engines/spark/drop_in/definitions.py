@@ -25,6 +25,7 @@ from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
 from delta_core.expressions import ast
 from delta_core.expressions.printing import format_sql, quote_name
+from delta_core.handles.secrets import without_secrets
 from delta_core.kernel.commit.property_requests import reserved_properties
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.protocol.properties import normalize_properties
@@ -275,7 +276,9 @@ def _write(
     arguments |= {"partition_by": list(spec.partition_by)} if spec.partition_by else {}
     stored = spec.properties
     if session_settings(rows.sparkSession).requests("legacy.storeOptionsAsProperties"):
-        stored = {**{n: text for n, text in {**spec.options, **given}.items() if n.lower() != "path"}, **stored}
+        # secrets of storage are options too, which the log must not have
+        named = without_secrets({**spec.options, **given})
+        stored = {**{n: text for n, text in named.items() if n.lower() != "path"}, **stored}
     if stored:
         arguments["properties"] = {**arguments.get("properties", {}), **stored}
     arguments |= {} if spec.comment is None else {"description": spec.comment}
