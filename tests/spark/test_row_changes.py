@@ -324,7 +324,8 @@ def test_calls_that_touch_the_log_return_what_delta_spark_returns(spark: Any, tm
     assert table.vacuum().collect() == []
     assert table.vacuum("168").collect() == []
     assert ds.DeltaTable.isDeltaTable(spark, str(tmp_path))
-    assert not ds.DeltaTable.isDeltaTable(spark, str(tmp_path / "p=a"))
+    assert ds.DeltaTable.isDeltaTable(spark, str(tmp_path / "p=a"))  # within the table
+    assert not ds.DeltaTable.isDeltaTable(spark, str(tmp_path.parent))
 
 
 SOURCE = [
