@@ -707,8 +707,8 @@ def drop_not_null(base: Snapshot, column: ColumnName, raise_if_nullable: bool, c
         If it may be null already, with `raise_if_nullable`.
     """
     latest = base.latest()
-    path, found = _found(latest, column)
-    if raise_if_nullable and found.nullable:
+    path = _field_path(latest, column)
+    if raise_if_nullable and find(latest.schema, path)[1].nullable:
         raise SchemaError(
             f"Column {format_path(path)} is nullable already. Pass raise_if_nullable=False to leave it as it is.",
             column=format_path(path),

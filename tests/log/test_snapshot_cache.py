@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import random
@@ -343,6 +344,40 @@ def test_a_file_written_again_in_the_same_second_is_read_again(
     assert is_cached(uri, cache)
     _renamed_in_place(commit)
     assert listed(uri, cache) == listed(uri, False) != before
+
+
+def test_a_file_that_is_replaced_after_a_listing_with_tags_is_noticed(
+    cache: SnapshotCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"memory://replaced-{random.getrandbits(60)}"
+    built(uri, "v1").append([{"id": 50, "kind": "a"}])
+    fs = fsspec.filesystem("memory")
+
+    def tagged(entry: dict[str, Any], how: str) -> dict[str, Any]:
+        is_file = entry["type"] == "file"
+        return entry | {"ETag": hashlib.sha256(fs.cat(entry["name"])).hexdigest()} if is_file else entry
+
+    commit = _forged(uri, monkeypatch, tagged)
+    snapshot = open_snapshot(uri, cache=cache)
+    log, contents = snapshot.context.log, snapshot._contents
+    assert contents.identities is not None
+    assert log.is_unchanged(contents.segment, contents.identities)
+    _renamed_in_place(commit)
+    assert not log.is_unchanged(contents.segment, contents.identities)
+    fs.rm(commit)
+    assert not log.is_unchanged(contents.segment, contents.identities)
+
+
+@pytest.mark.parametrize("folder", ["s3://bucket/x", "file:///x"])
+def test_a_cache_is_a_local_folder(folder: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="expected a folder on a local disk"):
+        SnapshotCache(folder)
+
+
+def test_a_cache_in_the_home_folder_is_found_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert SnapshotCache("~/cache").prepare()
+    assert os.listdir(tmp_path / "cache")
 
 
 def test_files_of_a_store_without_tags_and_times_are_not_cached(

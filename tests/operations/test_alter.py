@@ -446,6 +446,8 @@ def test_column_that_is_nullable_already_is_an_error_unless_ignored(make: Any) -
         table.alter.drop_column_not_null("s.a")
     assert caught.value.facts["column"] == "s.a"
     table.alter.drop_column_not_null("s.a", raise_if_nullable=False)
+    with pytest.raises(InvalidArgumentError, match="part of a list or map"):
+        table.alter.drop_column_not_null("l.element", raise_if_nullable=False)
     assert DeltaTable(table.table_uri).version() == table.version()
 
 

@@ -213,7 +213,9 @@ def _check_permitted(context: TableContext, df: DataFrame, options: WriteOptions
         _check_replaced(context, options, settings)
     if options.mode == "append" and options.batch is None:
         _check_types(context, df, options, settings)
-    if not settings.permits("generatedColumn.allowNullableIngest.enabled"):
+    keeps_columns = options.schema_mode != "overwrite" and not options.replaces_definition
+    may_lack = settings.permits("generatedColumn.allowNullableIngest.enabled")
+    if options.mode in ("append", "overwrite") and keeps_columns and not may_lack:
         _check_complete(context, df)
 
 
@@ -235,7 +237,9 @@ def _check_types(context: TableContext, df: DataFrame, options: WriteOptions, se
     for found in given_schema(df).members:
         own = base.schema.get(found.name)
         given = without_nullability(found.type)
-        if own is not None and options.schema_mode is None and given != without_nullability(own.type):
+        if own is None or options.schema_mode is not None or given.type == "void":
+            continue
+        if given != without_nullability(own.type):
             raise SchemaMismatchError(
                 f"Column {own.name} comes as {given.type}, and is {own.type.type} in the table: the setting "
                 "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts is false.",

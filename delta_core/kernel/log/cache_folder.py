@@ -24,6 +24,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.handles.secrets import shown_uri
 from delta_core.runtime.arguments import path_text
 from delta_core.runtime.processes import cached_property
 
@@ -175,7 +176,7 @@ class SnapshotCache(Struct, frozen=True):
     Raises
     ------
     InvalidArgumentError
-        For numbers below 0.
+        For numbers below 0, and for a URI.
 
     Examples
     --------
@@ -191,7 +192,9 @@ class SnapshotCache(Struct, frozen=True):
     least_files: int = 1_000
 
     def __post_init__(self) -> None:
-        path_text(self.folder)
+        text = path_text(self.folder)
+        if "://" in text:
+            raise InvalidArgumentError(f"Found the cache {shown_uri(text)!r}, expected a folder on a local disk.")
         for name in ("max_bytes", "least_files"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -226,7 +229,11 @@ class SnapshotCache(Struct, frozen=True):
 
     @property
     def _place(self) -> str:
-        return os.path.join(self.folder, _FOLDER)
+        return os.path.join(self._root, _FOLDER)
+
+    @property
+    def _root(self) -> str:
+        return os.path.expanduser(self.folder)
 
     def _path(self, key: str, ending: str) -> str:
         return os.path.join(self._place, key + ending)
@@ -253,7 +260,7 @@ class SnapshotCache(Struct, frozen=True):
     def _made(self) -> str:
         """Create the folder; return why it can't be used, empty if it can."""
         try:
-            os.makedirs(self.folder, 0o700, exist_ok=True)
+            os.makedirs(self._root, 0o700, exist_ok=True)
             with suppress(FileExistsError):
                 os.mkdir(self._place, 0o700)
             found = os.lstat(self._place)

@@ -164,14 +164,14 @@ def _store(listing: LoggedFiles, cache: SnapshotCache, contents: LogContents, ke
         parts = listing.from_log(contents).parts
         if sum(p.chunk.num_rows for p in parts) < cache.least_files:
             return False
-        return cache.store(
-            key,
-            len(parts),
-            _stored(parts, names, types),
-            lambda: listing.log.identities(contents.segment) == contents.identities,
-        )
+        return cache.store(key, len(parts), _stored(parts, names, types), lambda: _is_unchanged(listing, contents))
     except DeltaError:  # the same error is raised for what needs the file; listing it may need less
         return False
+
+
+def _is_unchanged(listing: LoggedFiles, contents: LogContents) -> bool:
+    """Whether the files that were read are those that were identified before."""
+    return bool(listing.log.is_unchanged(contents.segment, contents.identities))
 
 
 def _stored(parts: Sequence[Part], names: Sequence[str], types: dict[str, pa.DataType]) -> Iterator[CachedPart]:
@@ -251,7 +251,7 @@ class _LogChunks:
         if len(chunks) != self._found.num_chunks or any(sizes[p.number] != p.num_rows for p in self._found.parts):
             self._cache.discard(self._found.key)
             raise LogChangedError.of_replaced(self._listing.log.uri)
-        if self._listing.log.identities(self._contents.segment) != self._contents.identities:
+        if not _is_unchanged(self._listing, self._contents):
             raise LogChangedError.of_replaced(self._listing.log.uri)
         return chunks
 

@@ -552,6 +552,28 @@ class TableLog:
                 found[i] = identity
         return tuple(f"{f.name}:{identity}" for f, identity in zip(files, found, strict=True))
 
+    def is_unchanged(self, segment: LogSegment, identities: Sequence[str]) -> bool:
+        """Whether a look at each file of a version finds what `identities` found.
+
+        Parameters
+        ----------
+        segment : LogSegment
+            The log files of the version.
+        identities : sequence of str
+            Their identities, of before they were read.
+        """
+        files = [*(segment.checkpoint.files if segment.checkpoint is not None else ()), *segment.deltas]
+        stored = [(f, known) for f, known in zip(files, identities, strict=True) if f.data is None]
+        try:
+            looked = self.engine.storage.identify([f"{LOG_DIRECTORY}/{f.name}" for f, _ in stored])
+        except (OSError, DeltaError):
+            return False
+        for (f, known), now in zip(stored, looked, strict=True):
+            listed = _listed_identity(f)
+            if not (f"{f.name}:{now}" == known if listed is None else now.is_as_listed(listed)):
+                return False
+        return True
+
     def _read_tail(self, segment: LogSegment, checkpoint: CheckpointReader | None) -> ParsedActions:
         """Read the commits; on a remote store the checkpoint's footers come in the same round."""
         query = ActionQuery(BASE_COLUMNS, skip=_PASSED_OVER)
