@@ -20,6 +20,8 @@ class Read(Struct, frozen=True):
         How our side's rows are taken: ``scan``, or handed to ``polars`` or ``duckdb``, which run the SQL.
     select, group : str, optional
         What a query of them returns instead of columns, and by what it groups them.
+    join : str, optional
+        A JOIN clause, in which ``{table}`` is the table.
     checked : str
         The column of integers whose sum all sides must share.
     """
@@ -33,6 +35,7 @@ class Read(Struct, frozen=True):
     select: str | None = None
     group: str | None = None
     checked: str | None = "id"
+    join: str | None = None
 
     def columns(self, shape: Shape) -> tuple[str, ...] | None:
         """Return the columns to read of a table; None: all."""
@@ -43,7 +46,8 @@ class Read(Struct, frozen=True):
         what = self.select or ("count(*) as n" if self.counts else ", ".join(self.columns(shape) or ("*",)))
         where = f" where {self.where}" if self.where else ""
         group = f" group by {self.group}" if self.group else ""
-        return f"select {what} from {table}{where}{group}" + ("" if self.limit is None else f" limit {self.limit}")
+        join = f" {self.join.format(table=table)}" if self.join else ""
+        return f"select {what} from {table}{join}{where}{group}" + ("" if self.limit is None else f" limit {self.limit}")
 
 
 _KEYS = ", ".join(str(7919 * i) for i in range(100))
@@ -65,10 +69,12 @@ READS: dict[str, Read] = {
 }
 
 
-def _query(title: str, select: str, where: str | None = None, group: str | None = None) -> dict[str, Read]:
+def _query(
+    title: str, select: str, where: str | None = None, group: str | None = None, join: str | None = None
+) -> dict[str, Read]:
     """Return a query through each library, by its name and theirs."""
     return {
-        f"{title} {name}": Read(f"{title} through {shown}", where, None, None, False, name, select, group, "n")
+        f"{title} {name}": Read(f"{title} through {shown}", where, None, None, False, name, select, group, "n", join)
         for name, shown in (("polars", "Polars"), ("duckdb", "DuckDB"))
     }
 
@@ -79,5 +85,11 @@ QUERIES: dict[str, Read] = {
     **_query("group", "name, count(*) as n, avg(value) as a", group="name"),
     **_query("group half", "name, count(*) as n, max(id) as m", "value < 0.5", "name"),
     **_query("distinct", "count(distinct name) as n"),
+    **_query(
+        "join",
+        "count(*) as n, max(id) as m",
+        "value > least",
+        join="join (select name as key, min(value) as least from {table} group by name) as g on {table}.name = g.key",
+    ),
     "strings polars": Read("strings to Polars", named=("name",), through="polars", checked=None),
 }
