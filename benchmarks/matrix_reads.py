@@ -47,7 +47,9 @@ class Read(Struct, frozen=True):
         where = f" where {self.where}" if self.where else ""
         group = f" group by {self.group}" if self.group else ""
         join = f" {self.join.format(table=table)}" if self.join else ""
-        return f"select {what} from {table}{join}{where}{group}" + ("" if self.limit is None else f" limit {self.limit}")
+        return f"select {what} from {table}{join}{where}{group}" + (
+            "" if self.limit is None else f" limit {self.limit}"
+        )
 
 
 _KEYS = ", ".join(str(7919 * i) for i in range(100))

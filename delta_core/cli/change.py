@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,8 +11,7 @@ import pyarrow as pa
 import delta_core
 from delta_core import operations
 from delta_core.cli.options import Target, WholeNumber, as_json, pairs, table_command
-from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
-from delta_core.cli.progress import shown_progress
+from delta_core.cli.output import print_facts, print_json, print_note, quantity
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows, read_schema
 from delta_core.formats import FormatTable
@@ -182,25 +179,24 @@ def write(
         snapshot = target.snapshot()
         columns = arrow_schema(snapshot.schema, snapshot.state.types)
         filled = frozenset(rule.column[0] for rule in snapshot.begin("WRITE").plan.fills)
-    with _progress() as advance:
-        delta_core.write_deltalake(
-            target.uri,
-            _with_progress(open_rows(sources, kind, columns, filled), advance),
-            mode=mode,
-            partition_by=partition_by or None,
-            name=name,
-            description=description,
-            configuration=properties or None,
-            schema_mode=schema_mode,
-            storage_options=target.storage_options or None,
-            predicate=replace_where,
-            replace_using=[name.strip() for name in (replace_using or "").split(",") if name.strip()],
-            replace_on=replace_on,
-            target_file_size=target_file_size,
-            partition_overwrite="dynamic" if replace_partitions else "static",
-            cluster_by=cluster_by,
-            allow_external=target.allow_external,
-        )
+    delta_core.write_deltalake(
+        target.uri,
+        open_rows(sources, kind, columns, filled),
+        mode=mode,
+        partition_by=partition_by or None,
+        name=name,
+        description=description,
+        configuration=properties or None,
+        schema_mode=schema_mode,
+        storage_options=target.storage_options or None,
+        predicate=replace_where,
+        replace_using=[name.strip() for name in (replace_using or "").split(",") if name.strip()],
+        replace_on=replace_on,
+        target_file_size=target_file_size,
+        partition_overwrite="dynamic" if replace_partitions else "static",
+        cluster_by=cluster_by,
+        allow_external=target.allow_external,
+    )
     report(target.table(), json_output)
 
 
@@ -221,7 +217,7 @@ def _change_rows(
     every: bool,
     dry_run: bool,
     json_output: bool,
-    change: Callable[[DeltaTable, Any], Any],
+    change: Callable[[DeltaTable], Any],
 ) -> None:
     """Change the selected rows and report the commit; a dry run reports the files and rows instead."""
     if (where is not None) == every:
@@ -233,8 +229,7 @@ def _change_rows(
         print_json(facts) if json_output else print_facts(facts)
         return
     before = table.version()
-    with shown_progress() as advance:
-        change(table, advance)
+    change(table)
     if table.version() == before:
         print_json({"version": before, "operation": None, "metrics": {}}) if json_output else print_note(
             "No row matches."
@@ -255,9 +250,7 @@ def delete(target: Target, where: str | None, every: bool, dry_run: bool, json_o
       delta-core delete sales --where "id = 7" --dry-run
       delta-core delete sales --all
     """
-    _change_rows(
-        target, where, every, dry_run, json_output, lambda table, advance: table.delete(where, progress=advance)
-    )
+    _change_rows(target, where, every, dry_run, json_output, lambda table: table.delete(where))
 
 
 @click.command()
@@ -282,14 +275,7 @@ def update(
       delta-core update sales --set "amount=amount * 1.1" --where "day = '2024-05-06'"
       delta-core update sales --set "address.city=upper(address.city)" --all --dry-run
     """
-    _change_rows(
-        target,
-        where,
-        every,
-        dry_run,
-        json_output,
-        lambda table, advance: table.update(updates, predicate=where, progress=advance),
-    )
+    _change_rows(target, where, every, dry_run, json_output, lambda table: table.update(updates, predicate=where))
 
 
 @click.command()
@@ -333,29 +319,3 @@ def report(table: DeltaTable, json_output: bool) -> None:
         print_json(facts)
     else:
         print_facts(facts)
-
-
-def _with_progress(reader: pa.RecordBatchReader, advance: Callable[[int], None] | None) -> pa.RecordBatchReader:
-    if advance is None:
-        return reader
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            yield batch
-            advance(batch.num_rows)
-
-    return pa.RecordBatchReader.from_batches(reader.schema, batches())
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Count rows on stderr, if someone can see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    text = TextColumn("{task.completed:,} rows written")
-    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rows", total=None)
-        yield lambda rows: bar.advance(task, rows)

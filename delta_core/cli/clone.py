@@ -7,7 +7,6 @@ import click
 from delta_core import operations
 from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import confirm, print_facts, print_json
-from delta_core.cli.progress import shown_progress
 from delta_core.errors import TableNotFoundError
 from delta_core.kernel.snapshot import open_context
 
@@ -56,9 +55,8 @@ def clone(
             found = None
         if found is not None:
             confirm(f"Replace the rows and the definition of {clone_uri} (version {found})?")
-    with shown_progress() as advance:
-        options = operations.CloneOptions(deep, replace, properties, dry_run, progress=advance)
-        done = operations.clone_table(target.snapshot(), context, options)
+    options = operations.CloneOptions(deep, replace, properties, dry_run)
+    done = operations.clone_table(target.snapshot(), context, options)
     metrics = done.metrics
     facts = {
         "version": None if done.snapshot is None else done.snapshot.version,

@@ -10,7 +10,6 @@ import click
 from delta_core.cli.change import report
 from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import print_facts, print_json, print_rows
-from delta_core.cli.progress import shown_progress
 from delta_core.kernel.log.timestamps import parse_ms
 from delta_core.schema.fields import Schema
 from delta_core.schema.type_text import parse_type_text
@@ -123,20 +122,18 @@ def _check_form(options: dict[str, Any], others: tuple[str, ...], form: str) -> 
 def _in_place(
     target: Target, by: Schema, properties: dict[str, str], dry_run: bool, json_output: bool, options: dict[str, Any]
 ) -> None:
-    with shown_progress() as advance:
-        done = convert_to_deltalake(
-            target.uri,
-            options["mode"] or "error",
-            by if by.members else None,
-            (options["strategy"] or "hive") if by.members else None,
-            options["name"],
-            options["description"],
-            properties,
-            target.storage_options or None,
-            collect_stats=not options["no_statistics"],
-            dry_run=dry_run,
-            progress=advance,
-        )
+    done = convert_to_deltalake(
+        target.uri,
+        options["mode"] or "error",
+        by if by.members else None,
+        (options["strategy"] or "hive") if by.members else None,
+        options["name"],
+        options["description"],
+        properties,
+        target.storage_options or None,
+        collect_stats=not options["no_statistics"],
+        dry_run=dry_run,
+    )
     if done is not None:
         facts = {"files": done["num_files"]}
         print_json(facts) if json_output else print_facts(facts)
@@ -156,25 +153,23 @@ def _to_another(
 ) -> None:
     own: dict[str, Any] = {"properties": properties or None, "file_version": options["file_version"]}
     own["partition_by"] = _names(options["partition_by"])
-    with shown_progress() as advance:
-        done = tables.convert(
-            target.uri,
-            destination,
-            to,
-            version=target.version,
-            timestamp=_time(target),
-            tag=options["tag"],
-            branch=options["branch"],
-            columns=_names(options["columns"]),
-            row_ids=options["row_ids"],
-            without=options["without"],
-            dry_run=dry_run,
-            folder_partitions=by if by.members else None,
-            storage_options=target.storage_options or None,
-            allow_external=target.allow_external,
-            progress=advance,
-            **{n: v for n, v in own.items() if v is not None},
-        )
+    done = tables.convert(
+        target.uri,
+        destination,
+        to,
+        version=target.version,
+        timestamp=_time(target),
+        tag=options["tag"],
+        branch=options["branch"],
+        columns=_names(options["columns"]),
+        row_ids=options["row_ids"],
+        without=options["without"],
+        dry_run=dry_run,
+        folder_partitions=by if by.members else None,
+        storage_options=target.storage_options or None,
+        allow_external=target.allow_external,
+        **{n: v for n, v in own.items() if v is not None},
+    )
     if json_output:
         print_json(done.to_dict())
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -12,7 +10,6 @@ from delta_core import operations
 from delta_core.cli.inspect import features
 from delta_core.cli.options import CommandGroup, Target, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json, print_note
-from delta_core.cli.progress import terminal_bar
 
 __all__ = ["feature"]
 
@@ -86,8 +83,7 @@ def drop(target: Target, name: str, truncate_history: bool, dry_run: bool, yes: 
             for step in steps:
                 print_note(step)
             confirm(f"Drop the feature {name} of {target.uri} in these steps? They can't be undone.")
-        with _shown_steps() as report:
-            table.alter.drop_feature(name, truncate_history=truncate_history, progress=report)
+        table.alter.drop_feature(name, truncate_history=truncate_history)
     facts = {"version": table.version(), "feature": name, "dropped": not dry_run, "steps": steps}
     if json_output:
         print_json(facts)
@@ -95,14 +91,3 @@ def drop(target: Target, name: str, truncate_history: bool, dry_run: bool, yes: 
         click.echo("\n".join(steps))
     else:
         print_facts({k: v for k, v in facts.items() if k != "steps"})
-
-
-@contextmanager
-def _shown_steps() -> Iterator[Callable[[str], None] | None]:
-    """Show the step that runs on stderr; yields what the operation calls, None without a terminal."""
-    with terminal_bar() as bar:
-        if bar is None:
-            yield None
-            return
-        task = bar.add_task("", total=None)
-        yield lambda step: bar.update(task, description=step)

@@ -9,7 +9,6 @@ import click
 from delta_core import operations
 from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json
-from delta_core.cli.progress import shown_progress
 
 __all__ = ["cleanup", "compact_log", "generate"]
 
@@ -27,7 +26,7 @@ def compact_log(target: Target, first: int, last: int, dry_run: bool, json_outpu
     Examples:
       delta-core compact-log sales 0 99
     """
-    with shown_progress() as advance:
+    with operations.progress_bar() as advance:
         name = operations.compact_log(target.snapshot(), first, last, dry_run=dry_run, progress=advance)
     facts = {"file": name}
     print_json(facts) if json_output else print_facts(facts)
@@ -52,7 +51,7 @@ def cleanup(target: Target, dry_run: bool, yes: bool, json_output: bool) -> None
         if not yes:
             question = f"Delete {len(files):,} files of the log of {target.uri}? Versions that need them are lost."
             confirm(question)
-        with shown_progress() as advance:
+        with operations.progress_bar() as advance:
             files = operations.clean_log(snapshot, progress=None if advance is None else _counted(advance))
     print_json({"files": files}) if json_output else click.echo("".join(f"{name}\n" for name in files), nl=False)
 

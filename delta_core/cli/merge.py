@@ -10,7 +10,6 @@ import click
 from delta_core.cli.change import report
 from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import print_facts, print_json, print_note
-from delta_core.cli.progress import shown_progress
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows
 from delta_core.formats import FormatTable
@@ -79,21 +78,20 @@ def merge(
         raise click.UsageError("Pass what to do with rows, such as --matched-update-all and --not-matched-insert-all.")
     table = target.table()
     before = table.version()
-    with shown_progress() as advance:
-        merger = table.merge(open_rows(sources, kind), on, merge_schema=merge_schema, dry_run=dry_run, progress=advance)
-        if matched_delete is not None:
-            merger.when_matched_delete(matched_delete)
-        if matched_update or matched_update_all:
-            merger.when_matched_update(matched_update) if matched_update else merger.when_matched_update_all()
-        if not_matched_insert or not_matched_insert_all:
-            merger.when_not_matched_insert(
-                not_matched_insert
-            ) if not_matched_insert else merger.when_not_matched_insert_all()
-        if not_matched_by_source_delete is not None:
-            merger.when_not_matched_by_source_delete(not_matched_by_source_delete)
-        if not_matched_by_source_update:
-            merger.when_not_matched_by_source_update(not_matched_by_source_update)
-        metrics = merger.execute()
+    merger = table.merge(open_rows(sources, kind), on, merge_schema=merge_schema, dry_run=dry_run)
+    if matched_delete is not None:
+        merger.when_matched_delete(matched_delete)
+    if matched_update or matched_update_all:
+        merger.when_matched_update(matched_update) if matched_update else merger.when_matched_update_all()
+    if not_matched_insert or not_matched_insert_all:
+        merger.when_not_matched_insert(
+            not_matched_insert
+        ) if not_matched_insert else merger.when_not_matched_insert_all()
+    if not_matched_by_source_delete is not None:
+        merger.when_not_matched_by_source_delete(not_matched_by_source_delete)
+    if not_matched_by_source_update:
+        merger.when_not_matched_by_source_update(not_matched_by_source_update)
+    metrics = merger.execute()
     if dry_run:
         shown = (
             "source_rows",

@@ -11,7 +11,6 @@ from delta_core import operations
 from delta_core.cli.change import report
 from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import print_facts, print_json, print_note
-from delta_core.cli.progress import shown_progress
 from delta_core.table import interop
 
 __all__ = ["optimize", "purge"]
@@ -95,9 +94,8 @@ def _run(target: Target, where: str | None, dry_run: bool, json_output: bool, **
         }
         print_json(facts) if json_output else print_facts(facts)
         return
-    with shown_progress() as advance:
-        wanted = operations.OptimizeOptions(predicate=predicate, progress=advance, **options)
-        done = operations.optimize_table(snapshot, wanted)
+    wanted = operations.OptimizeOptions(predicate=predicate, **options)
+    done = operations.optimize_table(snapshot, wanted)
     if done.snapshot.version == table.version():
         nothing: dict[str, Any] = {"version": table.version(), "operation": None, "metrics": {}}
         print_json(nothing) if json_output else print_note("No file needs to be written again.")

@@ -12,8 +12,8 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import UNSET, Struct, UnsetType
 
+from delta_core import operations
 from delta_core.cli.output import confirm, print_facts, print_json
-from delta_core.cli.progress import shown_progress
 from delta_core.errors import (
     CatalogRequiredError,
     DeltaError,
@@ -307,7 +307,7 @@ def run_on(
     is_json = bool(passed.pop("json_output", False))
     if rows is not None:
         passed["rows"] = rows(passed, table)
-    with shown_progress() as advance:
+    with operations.progress_bar() as advance:
         facts = table.run_command(command, passed, confirm, advance)
     print_json(facts) if is_json else print_facts(facts)
 

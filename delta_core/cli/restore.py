@@ -6,7 +6,6 @@ import click
 
 from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import print_facts, print_json
-from delta_core.cli.progress import shown_progress
 
 __all__ = ["restore"]
 
@@ -41,14 +40,12 @@ def restore(
     if wanted is None or to_version is not None and to_timestamp is not None:
         raise click.UsageError("Pass either --to-version or --to-timestamp.")
     table = target.table()
-    with shown_progress() as advance:
-        metrics = table.restore(
-            wanted,
-            ignore_missing_files=ignore_missing_files,
-            protocol_downgrade_allowed=allow_protocol_downgrade,
-            dry_run=dry_run,
-            progress=advance,
-        )
+    metrics = table.restore(
+        wanted,
+        ignore_missing_files=ignore_missing_files,
+        protocol_downgrade_allowed=allow_protocol_downgrade,
+        dry_run=dry_run,
+    )
     facts = {
         "version": table.version(),
         "files_removed": metrics["numRemovedFile"],

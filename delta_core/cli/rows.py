@@ -6,7 +6,7 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from delta_core import operations
 from delta_core.cli.follow import followed_changes
 from delta_core.cli.json_values import values_as_json
 from delta_core.cli.options import Number, Target, WholeNumber, as_json, opening_options, selection, table_command
-from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
+from delta_core.cli.output import print_json, print_note, print_rows, row_dicts, values
 from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
 from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
 from delta_core.formats import FormatTable
@@ -388,21 +389,20 @@ def _export(reader: pa.RecordBatchReader, kind: str, output: str | None, texts: 
         raise click.UsageError(f"{kind} is binary: name a file with --output, or send it on to a program.")
     if kind in ("csv", "json"):
         reader = texts(reader)
-    with _progress(output) as advance:
-        rows = export(reader, kind, output, advance)
+    # a bar would be drawn between rows on the same terminal
+    with nullcontext() if output in (None, STDOUT) else operations.progress_bar() as advance:
+        rows = export(reader, kind, output, None if advance is None else _counted(advance))
     if output not in (None, STDOUT):
         print_note(f"{rows:,} rows written to {output}")
 
 
-@contextmanager
-def _progress(output: str | None) -> Iterator[Callable[[int], None] | None]:
-    """Count rows on stderr while a file is written, if someone can see it."""
-    if output in (None, STDOUT) or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+def _counted(advance: Callable[..., None]) -> Callable[[int], None]:
+    """Return what is called with the rows of each batch."""
+    total = 0
 
-    text = TextColumn("{task.completed:,} rows")
-    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rows", total=None)
-        yield lambda rows: bar.advance(task, rows)
+    def add(rows: int) -> None:
+        nonlocal total
+        total += rows
+        advance(f"write: {total:,} rows")
+
+    return add

@@ -6,7 +6,6 @@ import click
 
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import print_facts, print_json
-from delta_core.cli.progress import shown_progress
 
 __all__ = ["statistics"]
 
@@ -26,7 +25,6 @@ def statistics(target: Target, predicate: str | None, every: bool, dry_run: bool
       delta-core statistics sales --where "day = '2024-05-01'" --every
     """
     table = target.table()
-    with shown_progress() as advance:
-        done = table.compute_statistics(predicate, every=every, dry_run=dry_run, progress=advance)
+    done = table.compute_statistics(predicate, every=every, dry_run=dry_run)
     facts = {"version": table.version(), "files": done["num_files"]}
     print_json(facts) if json_output else print_facts(facts)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import click
 import pyarrow as pa
@@ -12,7 +10,6 @@ import pyarrow as pa
 from delta_core import operations
 from delta_core.cli.options import Target, WholeNumber, as_json, table_command
 from delta_core.cli.output import confirm, print_facts, print_json, print_note, quantity
-from delta_core.cli.progress import terminal_bar
 from delta_core.cli.sources import open_rows
 
 __all__ = ["vacuum"]
@@ -94,8 +91,7 @@ def vacuum(
             f"Delete {found.num_files:,} files ({quantity(found.num_bytes)}) of {target.uri}? This can't be undone."
         )
         confirm(question)
-    with _progress() as advance:
-        table.vacuum(plan=found, dry_run=False, progress=advance)
+    table.vacuum(plan=found, dry_run=False)
     facts["version"] = table.version()
     print_json(facts) if json_output else print_facts(facts)
 
@@ -110,19 +106,3 @@ def _show(plan: operations.VacuumPlan, facts: dict[str, int], json_output: bool)
     for batch in plan.batches():
         sys.stdout.write("".join(f"{path}\n" for path in batch.column("path").to_pylist()))
     sys.stdout.write("".join(f"{folder}/\n" for folder in plan.empty_folders))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[operations.VacuumProgress], None] | None]:
-    """Show how many files are deleted on stderr, if someone can see it."""
-    with terminal_bar() as bar:
-        if bar is None:
-            yield None
-            return
-        task = bar.add_task("vacuum", total=None)
-
-        def advance(now: operations.VacuumProgress) -> None:
-            text = f"{now.files:,} of {now.total_files:,} files"
-            bar.update(task, total=now.total_files, completed=now.files, description=text)
-
-        yield advance

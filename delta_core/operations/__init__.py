@@ -59,7 +59,12 @@ with lazy_imports(__name__):
         optimize_table as optimize_table,
         plan_optimize as plan_optimize,
     )
-    from delta_core.operations.progress import OperationProgress as OperationProgress, report_rows as report_rows
+    from delta_core.operations.progress import (
+        OperationProgress as OperationProgress,
+        VacuumProgress as VacuumProgress,
+        report_rows as report_rows,
+    )
+    from delta_core.operations.progress_bars import progress_bar as progress_bar
     from delta_core.operations.register import register_files as register_files
     from delta_core.operations.replace import ReplaceOptions as ReplaceOptions, write_replacing as write_replacing
     from delta_core.operations.restore import RestoreOptions as RestoreOptions, restore_table as restore_table
@@ -67,7 +72,6 @@ with lazy_imports(__name__):
     from delta_core.operations.vacuum.operation import (
         VacuumOptions as VacuumOptions,
         VacuumPlan as VacuumPlan,
-        VacuumProgress as VacuumProgress,
         plan_vacuum as plan_vacuum,
         run_vacuum as run_vacuum,
     )

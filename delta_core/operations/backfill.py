@@ -26,6 +26,7 @@ from delta_core.kernels.arrow_buffers import bool_array, is_valid, number_array,
 from delta_core.kernels.dedup import KeySet
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import predicate_text
 from delta_core.schema.types import PrimitiveType
@@ -78,6 +79,7 @@ class Backfilled(Struct, frozen=True):
     num_files: int
 
 
+@shows_progress
 def backfill_statistics(base: Snapshot, options: BackfillOptions) -> Backfilled:
     """Add files again, with statistics from their footers; a commit for each of many files.
 

@@ -37,6 +37,7 @@ from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, str
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.operations.create import given_properties
 from delta_core.operations.progress import OperationProgress, ProgressReport
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.sweep.listing import check_witness
 from delta_core.operations.vacuum.places import witness_of
 
@@ -107,6 +108,7 @@ class _Copy(Struct, frozen=True):
     size: int | None
 
 
+@shows_progress
 def clone_table(source: Snapshot, context: TableContext, options: CloneOptions) -> Cloned:
     """Commit a version of a table as a table of its own.
 

@@ -29,6 +29,7 @@ from delta_core.operations.clone import as_uri
 from delta_core.operations.create import stage_definition
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.fields import NOT_IN_NAMES, Schema, format_path, walk
@@ -104,6 +105,7 @@ class Converted(Struct, frozen=True):
     num_files: int
 
 
+@shows_progress
 def convert_folder(
     context: TableContext, base: Snapshot | None, options: ConvertOptions, *, into: TableContext | None = None
 ) -> Converted:

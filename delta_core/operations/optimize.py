@@ -24,6 +24,7 @@ from delta_core.operations.bins import Group, Groups, Ints, alone, group_bins, p
 from delta_core.operations.changes import FILE_NUMBER
 from delta_core.operations.file_rewrites import begin_rewrites, has_rewritten
 from delta_core.operations.progress import OperationProgress
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.rewrites import (
     OptimizeOptions,
     RewriteTarget,
@@ -94,6 +95,7 @@ def plan_optimize(base: Snapshot | RewriteTarget, options: OptimizeOptions) -> G
     return _Optimize(base, options).plan()
 
 
+@shows_progress
 def optimize_table(base: Snapshot | RewriteTarget, options: OptimizeOptions) -> Optimized:
     """Write files again and commit; rows, row ids and change feed stay as they are.
 

@@ -13,7 +13,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.runtime.sizes import num_bytes
 
-__all__ = ["OperationProgress", "ProgressReport", "report_rows"]
+__all__ = ["OperationProgress", "ProgressReport", "VacuumProgress", "report_rows"]
 
 #: In how many parts, at most, files are read so that progress can be reported; no part is smaller than the bytes.
 _PARTS = 100
@@ -41,6 +41,19 @@ class OperationProgress(Struct, frozen=True):
     bytes: int
     total_bytes: int
     step: str = "write"
+
+
+class VacuumProgress(Struct, frozen=True):
+    """How far a vacuum is.
+
+    Parameters
+    ----------
+    files, total_files : int
+        Files that were deleted, and those of the plan.
+    """
+
+    files: int
+    total_files: int
 
 
 class ProgressReport:

@@ -30,6 +30,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet
 from delta_core.operations.progress import OperationProgress, ProgressReport
+from delta_core.operations.progress_bars import shows_progress
 
 __all__ = ["RestoreOptions", "Restored", "restore_table"]
 
@@ -79,6 +80,7 @@ class Restored(Struct, frozen=True):
     metrics: Mapping[str, int]
 
 
+@shows_progress
 def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Restored:
     """Commit the state of an older version again.
 

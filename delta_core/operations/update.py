@@ -14,6 +14,7 @@ from delta_core.expressions.sql import is_default
 from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.changes import ChangeBase, Changed, ChangeOptions, ChangeTarget, Timing
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.row_changes import begin_changes, has_applied, predicate_text
 from delta_core.schema.fields import Path, find, format_path
 from delta_core.schema.types import DataType, PrimitiveType, StructType
@@ -41,6 +42,7 @@ class UpdateOptions(ChangeOptions, frozen=True):
     null_on_failed_cast: bool = False
 
 
+@shows_progress
 def update_rows(base: Snapshot | ChangeTarget, options: UpdateOptions) -> Changed:
     """Update rows and commit.
 

@@ -183,7 +183,8 @@ class UpkeepMethods(OpenedTable):
             delta_log.parse_version(starting_version, "starting_version"),
             delta_log.parse_version(ending_version, "ending_version"),
         )
-        operations.compact_log(self._snapshot.update(), start, end)
+        with operations.progress_bar() as progress:
+            operations.compact_log(self._snapshot.update(), start, end, progress=progress)
 
     def plan_vacuum(
         self,

@@ -140,14 +140,15 @@ def write_deltalake(
         target_file_size=target_file_size,
     )
     given |= arguments
-    if progress is not None:
-        data = operations.report_rows(open_source(data), progress)
-    if replace_using or replace_on is not None:
-        using = column_names("replace_using", replace_using)
-        replacing = operations.ReplaceOptions(replace_using=using, replace_on=replace_on, **given)
-        result = operations.write_replacing(context, data, replacing, known)
-    else:
-        result = write_table(context, data, WriteOptions(**given), known)
+    with operations.progress_bar(progress) as progress:
+        if progress is not None:
+            data = operations.report_rows(open_source(data), progress)
+        if replace_using or replace_on is not None:
+            using = column_names("replace_using", replace_using)
+            replacing = operations.ReplaceOptions(replace_using=using, replace_on=replace_on, **given)
+            result = operations.write_replacing(context, data, replacing, known)
+        else:
+            result = write_table(context, data, WriteOptions(**given), known)
     if result is not None:
         latest = operations.compact_after(result.snapshot, post_commithook_properties)
         if table is not None:

@@ -33,6 +33,7 @@ from delta_core.kernel.plugins.steps import ChangeSchema, FeatureStep, FeatureUs
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.feature.history import RETENTION, check_history, first_use, truncate_history, write_barrier
 from delta_core.operations.feature.steps import MOST_ATTEMPTS, StepRunner, step_text, with_properties
+from delta_core.operations.progress_bars import shows_progress
 
 __all__ = ["DropFeatureOptions", "DroppedFeature", "drop_feature"]
 
@@ -116,6 +117,7 @@ class _Drop(Struct, frozen=True):
         return [s for s in self.steps if not isinstance(s, (RemoveProperties, FeatureUse))]
 
 
+@shows_progress
 def drop_feature(base: Snapshot, name: str, options: DropFeatureOptions) -> DroppedFeature:
     """Remove a feature from the table: first what it left in metadata and files, then its name from the protocol.
 

@@ -26,6 +26,7 @@ from delta_core.operations.merge.key_join import JoinedRows
 from delta_core.operations.merge.source import load_source, source_schema, source_types, usable_columns
 from delta_core.operations.merge.target_scan import BLOCK_ROWS, CompiledClause, Decided, first_clause
 from delta_core.operations.merge.updated_rows import UpdatedRows, converted_values
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.row_changes import begin_changes, has_applied
 from delta_core.operations.temporary import check_limits
 from delta_core.schema.evolution import Accept
@@ -70,6 +71,7 @@ class MergeOptions(ChangeOptions, frozen=True):
     max_temporary_bytes: int | None = None
 
 
+@shows_progress
 def merge_rows(base: Snapshot | ChangeTarget, source: Any, options: MergeOptions) -> Changed:
     """Merge a source into a table and commit. No changed row and no added column: no commit.
 

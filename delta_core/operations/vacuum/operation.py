@@ -37,6 +37,8 @@ from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, number_array, strings_of
+from delta_core.operations.progress import VacuumProgress
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.sweep.deletion import delete_swept
 from delta_core.operations.sweep.found_files import FoundFiles
 from delta_core.operations.sweep.listing import WINDOW, deletable, garbage
@@ -53,7 +55,7 @@ from delta_core.operations.vacuum.reachable import (
 )
 from delta_core.runtime.arguments import check_number
 
-__all__ = ["VacuumOptions", "VacuumPlan", "VacuumProgress", "Vacuumed", "plan_vacuum", "run_vacuum"]
+__all__ = ["VacuumOptions", "VacuumPlan", "Vacuumed", "plan_vacuum", "run_vacuum"]
 
 _log = logging.getLogger(__name__)
 _HOUR = 3_600_000
@@ -62,19 +64,6 @@ _LAST_VACUUM = f"{LOG_DIRECTORY}/_last_vacuum_info"
 _COVERED = "latestCommitVersionOutsideOfRetentionWindow"
 #: By how much this machine's clock may be ahead of the store's.
 _SKEW_MS = 300_000
-
-
-class VacuumProgress(Struct, frozen=True):
-    """How far a vacuum is.
-
-    Parameters
-    ----------
-    files, total_files : int
-        Files that were deleted, and those of the plan.
-    """
-
-    files: int
-    total_files: int
 
 
 class VacuumOptions(Struct, frozen=True):
@@ -369,6 +358,7 @@ def _inventory_column(inventory: pa.Table, names: Sequence[str], kind: pa.DataTy
 # --- running -------------------------------------------------------------------------------
 
 
+@shows_progress
 def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacuumed:
     """Delete the files of a plan, between two commits that record it; nothing to delete commits nothing.
 

@@ -31,6 +31,7 @@ from delta_core.kernel.plugins.checks import Finding
 from delta_core.kernel.plugins.plans import LogFile
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernels.arrow_buffers import array_of
+from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.vacuum.operation import VacuumOptions, plan_vacuum
 from delta_core.operations.verify.checkpoints import check_checkpoints
 from delta_core.operations.verify.checksums import CommitTotals, check_checksums
@@ -271,6 +272,7 @@ class _Findings:
         )
 
 
+@shows_progress
 def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOptions) -> VerifyReport:
     """Verify a table; changes nothing.
 

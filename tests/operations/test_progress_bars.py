@@ -1,0 +1,184 @@
+"""Bars of long operations: where they are drawn, when they are not, and what they say."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pty
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, get_type_hints
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, operations, write_deltalake
+from delta_core.errors import InvalidArgumentError
+from delta_core.operations import OperationProgress, progress_bars
+from tests.operations.row_tables import made, table_of
+
+SCRIPT = """
+import sys, time
+import pyarrow as pa
+from delta_core import write_deltalake
+from delta_core.operations import progress_bars
+progress_bars.DELAY_SECONDS = 0.05
+
+def batches():
+    for i in range(int(sys.argv[2])):
+        time.sleep(0.1)
+        yield pa.record_batch({"id": [2 * i, 2 * i + 1]})
+
+write_deltalake(sys.argv[1], pa.RecordBatchReader.from_batches(pa.schema({"id": pa.int64()}), batches()))
+"""
+
+
+def run_on_terminal(folder: Path, batches: int, **environment: str) -> tuple[bytes, bytes]:
+    """Run the script with stderr on a terminal; return what it wrote to stdout and to the terminal."""
+    master, slave = pty.openpty()
+    shown: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(master, 65536):
+                shown.append(part)
+        except OSError:
+            return  # the other end is closed
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        command = [sys.executable, "-c", SCRIPT, str(folder), str(batches)]
+        variables = {**os.environ, "TERM": "xterm", **environment}
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, env=variables, check=True, timeout=120)
+    finally:
+        os.close(slave)
+        reader.join()
+        os.close(master)
+    return done.stdout, b"".join(shown)
+
+
+def test_a_terminal_shows_a_bar_for_long_work_and_removes_it(tmp_path: Path) -> None:
+    out, shown = run_on_terminal(tmp_path / "t", 8)
+    assert out == b""
+    assert b"write: " in shown
+    assert b" rows" in shown
+    # the last thing that is written removes the line
+    assert shown.rstrip().endswith((b"\x1b[2K", b"\x1b[?25h"))
+    assert DeltaTable(tmp_path / "t").count() == 16
+
+
+@pytest.mark.parametrize(("batches", "environment"), [(0, {}), (8, {"DELTA_CORE_PROGRESS": "off"})], ids=["short", "off"])
+def test_a_terminal_shows_nothing(tmp_path: Path, batches: int, environment: dict[str, str]) -> None:
+    assert run_on_terminal(tmp_path / "t", batches, **environment) == (b"", b"")
+
+
+def test_another_value_of_the_setting_is_rejected_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DELTA_CORE_PROGRESS", "no")
+    with pytest.raises(InvalidArgumentError, match=r"DELTA_CORE_PROGRESS is 'no', expected on or off"):
+        write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+class Notebook:
+    """Takes the place of IPython in a kernel; keeps what was drawn."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.drawn: list[dict[str, str]] = []
+        package, display = ModuleType("IPython"), ModuleType("IPython.display")
+        vars(package)["get_ipython"] = lambda: SimpleNamespace(kernel=object())
+        vars(display)["display"] = self.display
+        monkeypatch.setitem(sys.modules, "IPython", package)
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+        monkeypatch.setattr(progress_bars, "DELAY_SECONDS", 0.0)
+        monkeypatch.setattr(progress_bars, "_DRAWN_EVERY_SECONDS", 0.0)
+
+    def display(self, bundle: dict[str, str], *, raw: bool, display_id: bool) -> Any:
+        assert raw
+        assert display_id
+        self.drawn.append(bundle)
+        return SimpleNamespace(update=self.update)
+
+    def update(self, bundle: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.drawn.append(bundle)
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+    return Notebook(monkeypatch)
+
+
+def until_drawn(notebook: Notebook) -> None:
+    for _ in range(1000):
+        if notebook.drawn:
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("no bar was drawn in ten seconds")
+
+
+def test_a_notebook_shows_a_bar_that_goes_away(notebook: Notebook) -> None:
+    with operations.progress_bar() as advance:
+        assert advance is not None
+        until_drawn(notebook)
+        advance(OperationProgress(1, 4, 10, 512, 2048, "find"))
+        advance("<footers>", 3, 9)
+    assert [d.get("text/plain") for d in notebook.drawn[-3:]] == [
+        "find: 1 of 4 files, 10 rows, 512 B",
+        "<footers>: 3 of 9",
+        "",
+    ]
+    assert 'value="512" max="2048"' in notebook.drawn[-3]["text/html"]
+    assert "&lt;footers>" in notebook.drawn[-2]["text/html"]
+    assert notebook.drawn[-1]["text/html"] == ""
+
+
+def test_work_within_watched_work_has_no_bar_of_its_own(notebook: Notebook) -> None:
+    with operations.progress_bar(), operations.progress_bar() as inner:
+        assert inner is None
+    with operations.progress_bar(lambda now: None), operations.progress_bar() as inner:
+        assert inner is None
+    with operations.progress_bar() as again:
+        assert again is not None
+
+
+def test_a_function_of_the_user_is_called_and_nothing_is_drawn(tmp_path: Path, notebook: Notebook) -> None:
+    seen: list[OperationProgress] = []
+    table = made(tmp_path, {})
+    notebook.drawn.clear()
+    table.delete("id % 2 = 0", progress=seen.append)
+    assert {p.step for p in seen} == {"find", "write"}
+    assert notebook.drawn == []
+
+
+def test_an_error_of_the_operation_removes_the_bar(tmp_path: Path, notebook: Notebook) -> None:
+    table = made(tmp_path, {})
+    with pytest.raises(ZeroDivisionError), operations.progress_bar():
+        until_drawn(notebook)
+        raise ZeroDivisionError
+    assert notebook.drawn[-1] == {"text/plain": "", "text/html": ""}
+    write_deltalake(table, table_of([(7, "c", 0.5)]), mode="append")
+
+
+def test_every_operation_with_options_for_progress_shows_a_bar() -> None:
+    found = {}
+    for name in dir(operations):
+        function = getattr(operations, name)
+        if not inspect.isfunction(function) or name.startswith(("plan_", "begin_", "count_")):
+            continue
+        *_, last = [*get_type_hints(inspect.unwrap(function), _names(function)).values()][:-1] or [None]
+        if inspect.isclass(last) and issubclass(last, msgspec.Struct) and "progress" in last.__struct_fields__:
+            found[name] = hasattr(function, "__wrapped__")
+    assert len(found) > 8
+    assert [n for n, shows in found.items() if not shows] == []
+
+
+def _names(function: Any) -> dict[str, Any]:
+    """Return the names that a function's annotations may use, those imported for checkers alone too."""
+    return {**{n: getattr(operations, n, Any) for n in dir(operations)}, **inspect.unwrap(function).__globals__}
