@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from msgspec.structs import replace
@@ -97,7 +96,7 @@ class _Notebook(_Display):
 
 
 class _Bar:
-    """What an operation calls, from any thread; it is drawn once some seconds are over, even without a call."""
+    """The progress of an operation, from any thread; drawn once some seconds are over, even without a report."""
 
     def __init__(self, display: Callable[[], _Display]) -> None:
         self._make = display
@@ -143,7 +142,7 @@ def _state(now: Any, done: int = 0, total: int = 0) -> tuple[str, int, int]:
 
 
 def _find_display() -> Callable[[], _Display] | None:
-    """Return what makes a display; None where nobody could see it, or the environment turns bars off."""
+    """Return what makes a display; None without a terminal or notebook, or if the environment turns bars off."""
     setting = os.environ.get(SETTING, "on")
     if setting not in ("on", "off"):
         raise InvalidArgumentError(f"The environment variable {SETTING} is {setting!r}, expected on or off.")
@@ -152,24 +151,25 @@ def _find_display() -> Callable[[], _Display] | None:
     # a notebook's kernel has imported IPython; a plain process does not have to
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if getattr(shell, "kernel", None) is not None:
-        show = import_module("IPython.display").display
-        return lambda: _Notebook(show)
+        from IPython.display import display
+
+        return lambda: _Notebook(display)
     return _Terminal if sys.stderr is not None and sys.stderr.isatty() else None
 
 
 @contextmanager
 def progress_bar(call: Callable[..., None] | None = None) -> Iterator[Callable[..., None] | None]:
-    """Show a bar for work that takes more than two seconds, and whose progress nobody else watches.
+    """Show a bar for work that takes more than two seconds, and whose progress is not reported otherwise.
 
     Parameters
     ----------
     call : function, optional
-        What the user wants to be called; there is no bar then.
+        The user's function; with it there is no bar.
 
     Yields
     ------
     function, optional
-        What the work calls: ``call``, the bar, or None where there is neither, since stderr is no terminal, the
+        The function that the work calls: ``call``, that of the bar, or None if stderr is no terminal, the
         environment variable ``DELTA_CORE_PROGRESS`` is ``off``, or work around this work shows its own.
 
     Raises

@@ -1,4 +1,4 @@
-"""Bars of long operations: where they are drawn, when they are not, and what they say."""
+"""Bars of long operations: where they are drawn, when they are not, and their texts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def test_a_terminal_shows_a_bar_for_long_work_and_removes_it(tmp_path: Path) -> 
     assert DeltaTable(tmp_path / "t").count() == 16
 
 
-@pytest.mark.parametrize(("batches", "environment"), [(0, {}), (8, {"DELTA_CORE_PROGRESS": "off"})], ids=["short", "off"])
+@pytest.mark.parametrize(
+    ("batches", "environment"), [(0, {}), (8, {"DELTA_CORE_PROGRESS": "off"})], ids=["short", "off"]
+)
 def test_a_terminal_shows_nothing(tmp_path: Path, batches: int, environment: dict[str, str]) -> None:
     assert run_on_terminal(tmp_path / "t", batches, **environment) == (b"", b"")
 
@@ -159,9 +161,14 @@ def test_a_function_of_the_user_is_called_and_nothing_is_drawn(tmp_path: Path, n
 
 def test_an_error_of_the_operation_removes_the_bar(tmp_path: Path, notebook: Notebook) -> None:
     table = made(tmp_path, {})
-    with pytest.raises(ZeroDivisionError), operations.progress_bar():
-        until_drawn(notebook)
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with operations.progress_bar():
+            until_drawn(notebook)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert notebook.drawn[-1] == {"text/plain": "", "text/html": ""}
     write_deltalake(table, table_of([(7, "c", 0.5)]), mode="append")
 
