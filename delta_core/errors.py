@@ -116,7 +116,9 @@ class DeltaError(Exception):
         message = without_passwords(message)
         super().__init__(message)
         self.message = message
-        self.facts = {name: without_passwords(v) if isinstance(v, str) else v for name, v in facts.items()}
+        self.facts: dict[str, Any] = {
+            name: without_passwords(v) if isinstance(v, str) else v for name, v in facts.items()
+        }
 
     def __getattr__(self, name: str) -> Any:
         facts = self.__dict__.get("facts", {})

@@ -52,7 +52,8 @@ __all__ = [
     "WriterProperties",
 ]
 
-DeltaField, DeltaSchema = Field, Schema
+DeltaField: TypeAlias = Field
+DeltaSchema: TypeAlias = Schema
 
 #: Libraries that write files themselves, and commit them by `DeltaTable.create_write_transaction`, compare it with the
 #: writer version of the table.

@@ -50,11 +50,11 @@ class SelectionVector:
 
     def __init__(self, num_rows: int, count: int, mask: NDArray[np.uint64] | None, indices: Rows | None) -> None:
         #: Rows of the batch.
-        self.num_rows = num_rows
+        self.num_rows: int = num_rows
         #: Rows that are requested.
-        self.count = count
+        self.count: int = count
         #: Which ones, by bits; None if they were given as indices.
-        self.mask = mask
+        self.mask: NDArray[np.uint64] | None = mask
         self._indices = indices
 
     @classmethod

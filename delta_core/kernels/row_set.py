@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -486,7 +486,7 @@ class RowSets(Sequence[RowSet]):
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, RowSets) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # compared by value, and never a key
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # compared by value, and never a key
 
     def __repr__(self) -> str:
         return f"RowSets({len(self)} files, {int(self.cardinalities().sum())} rows)"

@@ -66,12 +66,12 @@ class FileRewrites:
     """
 
     def __init__(self, base: Snapshot, parameters: Mapping[str, Any], options: OptimizeOptions) -> None:
-        self.base = base
+        self.base: Snapshot = base
         self._parameters = parameters
         self._properties = options.writer_properties
         self._plan: WritePlan = self._begin().plan
         self._carried = carried_columns(self._plan)
-        self.target_size = target_file_size(base.state, options.target_size)
+        self.target_size: int = target_file_size(base.state, options.target_size)
         #: The last commit, if it did not end.
         self._transaction: Transaction[Snapshot] | None = None
 

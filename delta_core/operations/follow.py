@@ -126,9 +126,9 @@ class StreamBatch:
     def __init__(self, number: int, start: StreamPosition, step: _Step, scan: Scan) -> None:
         self.number = number
         self.start = start
-        self.position = step.position
-        self.num_files = step.files.num_rows
-        self.num_bytes = int(pc.sum(step.files.column("size")).as_py() or 0)
+        self.position: StreamPosition = step.position
+        self.num_files: int = step.files.num_rows
+        self.num_bytes: int = int(pc.sum(step.files.column("size")).as_py() or 0)
         self._scan = scan
         self.schema: pa.Schema = scan.schema
 
@@ -203,7 +203,7 @@ class TableStream:
         self._table_id = base.metadata.id
         self._num_opened = len(base.segment.deltas)
         self._uri = shown_uri(base.uri)
-        self.position = self._first(base)
+        self.position: StreamPosition = self._first(base)
         limits = [v for v in (options.stop_at, base.version if options.available_now else None) if v is not None]
         self._stop = min(limits, default=None)
         #: The version that the rows are read with: the latest one with the schema of the stream.

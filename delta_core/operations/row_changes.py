@@ -101,10 +101,12 @@ class RowChanges:
         data_change: bool = True,
         deletion_vectors: bool = True,
     ) -> None:
-        self.progress = ProgressReport(progress)
+        self.progress: ProgressReport = ProgressReport(progress)
         self.base = base
         self.transaction = transaction
-        self.num_copied = self.num_updated = self.num_inserted = 0
+        self.num_copied: int = 0
+        self.num_updated: int = 0
+        self.num_inserted: int = 0
         self._properties = properties
         self._data_change = data_change
         self._deletion_vectors = deletion_vectors

@@ -46,6 +46,7 @@ from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 
 if TYPE_CHECKING:
+    from delta_core.engines.engine import Engine
     from delta_core.operations.changes import Dropped
     from delta_core.operations.row_changes import RowChanges
 
@@ -317,8 +318,8 @@ class TableWrite:
         self.source = source
         self.options = options
         operation = "WRITE" if options.batch is None else "STREAMING UPDATE"
-        self.transaction = Transaction(context, base, operation, self._parameters())
-        self.engine = context.log.engine
+        self.transaction: Transaction[Snapshot] = Transaction(context, base, operation, self._parameters())
+        self.engine: Engine = context.log.engine
         self.written: list[Written] = []
         self.changes: list[Written] = []
         self.dropped: Dropped | None = None

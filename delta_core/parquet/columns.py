@@ -124,7 +124,7 @@ class GroupReader:
         self._forms = file.layout.forms if USES_OWN_DECODER else {}
         self._nested = file.layout.nested if USES_OWN_DECODER else {}
         #: The pages that our own decoder read; the reader is one thread's.
-        self.pages = PageCounts()
+        self.pages: PageCounts = PageCounts()
         self._found_chunks: dict[int, dict[int, ColumnChunk | None]] = {}
         encoded = frozenset(file.encoded)
         #: Those of them whose strings are returned as codes.

@@ -47,6 +47,8 @@ class FileOptions:
     """PyArrow's options of the files of a write, the leaves to measure, and the columns to encode here."""
 
     def __init__(self, storage: Storage, write: FileWrite) -> None:
+        self.options: dict[str, Any]
+        self.leaves: tuple[Leaf, ...]
         self.options, self.leaves = _layout_of(write)
         self._is_local = storage.local_path("") is not None
         self._write = write
@@ -77,7 +79,7 @@ class FileWriter:
         self.worker = worker
         self._options = options
         self._files = files
-        self.path = write.name(partition)
+        self.path: str = write.name(partition)
         self._local = storage.local_path(self.path)
         self._measured = Measured(options.leaves)
         self._write_back = WriteBack()
@@ -87,7 +89,7 @@ class FileWriter:
         self._statistics: dict[tuple[int, int], ChunkStatistics] = {}
         self._schema = write.schema
         self._writer: Any = None
-        self.place = files.begin(self, worker)
+        self.place: tuple[int, int] = files.begin(self, worker)
         with Failing(self.path):
             self._sink = storage.create(self.path)
 

@@ -55,11 +55,11 @@ class Slot:
     __slots__ = ("batches", "nbytes", "partition", "rows", "worker")
 
     def __init__(self, partition: int, worker: int) -> None:
-        self.partition = partition
-        self.worker = worker
+        self.partition: int = partition
+        self.worker: int = worker
         self.batches: list[pa.RecordBatch] = []
-        self.rows = 0
-        self.nbytes = 0
+        self.rows: int = 0
+        self.nbytes: int = 0
 
     def take(self) -> GatheredGroup:
         """Return the rows as a group, and empty the slot."""
@@ -82,7 +82,7 @@ class GatheredRows:
         most = ROW_GROUP_ROWS_BESIDE_READS if write.beside_reads else ROW_GROUP_ROWS
         self._max_rows = min(write.properties.max_row_group_size or most, 64 << 20)
         self._max_bytes = ROW_GROUP_BYTES_BESIDE_READS if write.beside_reads else ROW_GROUP_BYTES
-        self.num_leaves = sum(num_leaves(f.type) for f in write.schema)
+        self.num_leaves: int = sum(num_leaves(f.type) for f in write.schema)
         self._least_bytes = self.num_leaves * CHUNK_BYTES
         self._lock = threading.Lock()
         self._slots: dict[tuple[int, int], Slot] = {}

@@ -436,8 +436,8 @@ class DataFile:
         #: Of the open file, if it lies on a local disk.
         self.descriptor = open_regular(source) if isinstance(source, str) else None
         try:
-            self.footer = self._footer() if footer is None else footer
-            self.layout = self._layout()
+            self.footer: FileFooter = self._footer() if footer is None else footer
+            self.layout: Layout = self._layout()
         except BaseException:
             self.close()
             raise

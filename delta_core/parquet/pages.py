@@ -303,7 +303,7 @@ class WideBatch:
             raise InvalidArgumentError("columns are requested as other types than they have")
         described = [list(map(_described, group, coded)) for group in chunks]
         #: Of all pages when they are decompressed.
-        self.plain_bytes = sum(chunk.plain_bytes for group in chunks for chunk in group)
+        self.plain_bytes: int = sum(chunk.plain_bytes for group in chunks for chunk in group)
         self._schema = schema
         self._batch = ColumnBatch(source, described, list(group_rows), keep)
 

@@ -64,7 +64,7 @@ class ParquetFile:
         self._source = source
         self._pages = pages
         self._dictionary = list(dictionary) if dictionary else None
-        self.reader = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, RangedSource))
+        self.reader: Any = self._open(metadata, pre_buffer=pre_buffer and not isinstance(source, RangedSource))
 
     def _open(self, metadata: Any, *, pre_buffer: bool = False, buffer_size: int = 0) -> Any:
         from pyarrow._parquet import ParquetReader

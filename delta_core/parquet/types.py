@@ -34,8 +34,10 @@ class UnconvertibleError(Exception):
     """A column can't be read as requested. The reader of the file converts it into a DataFileError."""
 
     def __init__(self, path: Path, found: Any, wanted: Any, why: str = "") -> None:
-        self.column = format_path(path)
-        self.found, self.wanted, self.why = str(found), str(wanted), why
+        self.column: str = format_path(path)
+        self.found: str = str(found)
+        self.wanted: str = str(wanted)
+        self.why: str = why
         what = f"column {self.column}" if path else "it"
         super().__init__(f"{what} holds {found}, expected {wanted}" + (f": {why}" if why else ""))
 

@@ -92,7 +92,9 @@ class Threads:
     __slots__ = ("_process", "_started", "_work", "name", "stop")
 
     def __init__(self, work: Callable[[], None], stop: Callable[[], None], name: str) -> None:
-        self._work, self.stop, self.name = work, stop, name
+        self._work = work
+        self.stop: Callable[[], None] = stop
+        self.name: str = name
         self._process = num_forks()
         self._started: deque[_thread.LockType] = deque()
 
@@ -177,7 +179,7 @@ class Flag:
     __slots__ = ("_unset", "is_set")
 
     def __init__(self) -> None:
-        self.is_set = False
+        self.is_set: bool = False
         self._unset = _taken_lock()
 
     def set(self) -> None:
@@ -203,7 +205,8 @@ class Task(Generic[T]):
         self._arguments = arguments
         self._begun = _thread.allocate_lock()
         self._callbacks: list[Callable[[Task[T]], object]] = []
-        self.is_done = self._is_cancelled = False
+        self.is_done: bool = False
+        self._is_cancelled = False
         self._value: T | None = None
         self._raised: BaseException | None = None
 

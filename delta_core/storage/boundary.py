@@ -108,7 +108,7 @@ class Boundary:
         self._only_root = chained or allow_external is False
         self._account = ""
         if chained:
-            self.root = Place("chain", root, "/root")
+            self.root: Place = Place("chain", root, "/root")
         else:
             kind, authority, path = _split(root)
             if kind == "az":

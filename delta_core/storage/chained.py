@@ -42,7 +42,7 @@ class ChainedStorage(FsspecStorage):
         self._base = self._chain.get()[1]
         self._pool = PerProcess(make_pool)
         self._lister = None
-        self.store = None
+        self.store: str | None = None
 
     @property
     def _fs(self) -> Any:

@@ -70,7 +70,10 @@ class MadeTable:
     """An `ExampleTable` on disk."""
 
     def __init__(self, example: ExampleTable, feature: str, registry: PluginRegistry, folder: Path) -> None:
-        self.example, self.feature, self.registry, self.folder = example, feature, registry, folder
+        self.example: ExampleTable = example
+        self.feature: str = feature
+        self.registry: PluginRegistry = registry
+        self.folder: Path = folder
         schema = example.schema or Schema.from_arrow(example.rows.schema)
         create_table(
             self.context,

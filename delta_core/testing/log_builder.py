@@ -49,12 +49,12 @@ class LogBuilder:
         step_ms: int = 1_000,
         seed: int = 0,
     ) -> None:
-        self.uri = os.fspath(path)
+        self.uri: str = os.fspath(path)
         self._fs, self._root = fsspec.core.url_to_fs(self.uri, **(storage_options or {}))
         self._start_ms, self._step_ms = start_ms, step_ms
         self._random = random.Random(seed)  # noqa: S311 (names of files)
         self.commits: dict[int, list[Action]] = {}
-        self.state = LogState()
+        self.state: LogState = LogState()
         #: The bytes of every commit, staged ones included.
         self.bodies: dict[int, bytes] = {}
         #: Path of a file in the log to its typed partition values by physical name.

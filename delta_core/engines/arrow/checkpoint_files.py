@@ -49,7 +49,7 @@ class ParquetCheckpoint:
             self._schema: pa.Schema = self._parquet(source).schema_arrow
             self._check_schema()
         self._footer = ArrowFooter(self._metadata)
-        self.group_rows = self._footer.group_rows
+        self.group_rows: Sequence[int] = self._footer.group_rows
 
     def _check_schema(self) -> None:
         """Reject an action that lacks what every such action has: it would be taken for one that is not there."""

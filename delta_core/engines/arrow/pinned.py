@@ -52,7 +52,7 @@ class PinnedFile:
         self._storage = storage
         self._size = size
         self._is_unique = is_unique(path)
-        self.local = storage.local_path(path)
+        self.local: str | None = storage.local_path(path)
         self._content: Any = None
         self._identity: FileIdentity | None = None
         self._listed = None if storage in _listing_otherwise else listed

@@ -142,11 +142,11 @@ class Transaction(Generic[Base]):
         self.operation = operation
         self.parameters: dict[str, Any] = dict(parameters or {})
         self.metrics: dict[str, Any] = {}
-        self.intents = Intents()
+        self.intents: Intents = Intents()
         #: Files to add that callers described.
         self._given: list[pa.Table] = []
-        self.reads = Reads()
-        self.txn_id = str(uuid.uuid4())
+        self.reads: Reads = Reads()
+        self.txn_id: str = str(uuid.uuid4())
         #: Vector files of attempts; deleted as soon as no commit can name them.
         self.abandoned: list[str] = []
         #: Functions that wait until files which are staged are synced; called before a commit can be seen.
@@ -157,7 +157,7 @@ class Transaction(Generic[Base]):
         self._isolation = isolation
         self._committer = committer
         #: Whether the commit landed, or may have: what it names must stay.
-        self.in_doubt = False
+        self.in_doubt: bool = False
         self._plan: WritePlan | None = None
         self._target: tuple[TableState, PluginSet] | None = None
         self._resolution: tuple[list[RowRemoval], Resolved] | None = None

@@ -105,11 +105,11 @@ class StoredPart:
     """The live rows of one part of the log, in an entry that is mapped into memory."""
 
     def __init__(self, footer: _PartFooter, content: mmap) -> None:
-        self.number = footer.number
-        self.source = footer.source
-        self.num_rows = footer.num_rows
-        self.num_live = footer.num_live
-        self.nulls = frozenset(footer.nulls)
+        self.number: int = footer.number
+        self.source: str = footer.source
+        self.num_rows: int = footer.num_rows
+        self.num_live: int = footer.num_live
+        self.nulls: frozenset[str] = frozenset(footer.nulls)
         self._footer = footer
         self._content = content
 

@@ -270,8 +270,8 @@ class CachedChunk:
     """
 
     def __init__(self, part: StoredPart, log: _LogChunks, types: dict[str, pa.DataType]) -> None:
-        self.source = part.source
-        self.num_rows = part.num_rows
+        self.source: str = part.source
+        self.num_rows: int = part.num_rows
         self.alive: Mask = part.alive
         self._part = part
         self._log = log

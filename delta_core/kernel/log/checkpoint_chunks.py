@@ -43,8 +43,8 @@ class CheckpointChunk:
     def __init__(
         self, handle: CheckpointHandle, group: int, fields: Sequence[ActionField], action: str = "add"
     ) -> None:
-        self.source = f"{handle.path}#{group}"
-        self.num_rows = handle.group_rows[group]
+        self.source: str = f"{handle.path}#{group}"
+        self.num_rows: int = handle.group_rows[group]
         self.place: tuple[CheckpointHandle, int] | None = (handle, group)
         self._handle = handle
         self._group = group

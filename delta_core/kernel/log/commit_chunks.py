@@ -68,7 +68,7 @@ class CommitChunk:
     ) -> None:
         self.source = source
         self.place: tuple[CheckpointHandle, int] | None = None
-        self.num_rows = table.num_rows
+        self.num_rows: int = table.num_rows
         self._logs = logs
         self._files = tuple(files)
         self._fields = {f.name: f.type for f in fields if f.action == "add"}

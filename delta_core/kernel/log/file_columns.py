@@ -116,10 +116,10 @@ class TableChunk:
     has_statistics_columns = False
 
     def __init__(self, table: pa.Table, source: str = "table") -> None:
-        self.table = table.combine_chunks()
+        self.table: pa.Table = table.combine_chunks()
         self.source = source
         self.place = None
-        self.num_rows = table.num_rows
+        self.num_rows: int = table.num_rows
 
     @property
     def nbytes(self) -> int:

@@ -63,10 +63,10 @@ class Part:
         alive: Mask | None = None,
         candidates: Mask | None = None,
     ) -> None:
-        self.chunk = chunk
-        self.hidden_by = hidden_by
+        self.chunk: Chunk = chunk
+        self.hidden_by: tuple[KeySet, ...] = hidden_by
         self.alive = alive
-        self.candidates = candidates
+        self.candidates: Mask | None = candidates
 
     def mask(self) -> Mask:
         """Return which rows are live files."""
@@ -210,7 +210,7 @@ class FileSet:
         self, parts: Sequence[Part], run: Map, keep: Mapping[int, RowSet] | None = None, renew: Renew | None = None
     ) -> None:
         self._run = run
-        self.keep = keep or None
+        self.keep: Mapping[int, RowSet] | None = keep or None
         self._renew = renew
         self._rows = _Rows(tuple(parts))
         self._loaded: dict[str, pa.ChunkedArray] = {}

@@ -46,8 +46,8 @@ __all__ = ["PROJECT", "RESULTS", "hookimpl", "hookspec"]
 # mypy: disable-error-code="empty-body"
 
 PROJECT = "delta_core"
-hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)
+hookspec: pluggy.HookspecMarker = pluggy.HookspecMarker(PROJECT)
+hookimpl: pluggy.HookimplMarker = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec

@@ -254,7 +254,9 @@ class Vectors:
 
     def __init__(self, storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> None:
         self._storage = storage
-        self.located = [(s, t) for s in selectors if files.num_rows and (t := locate(s, files)).num_rows]
+        self.located: list[tuple[RowSelector, pa.Table]] = [
+            (s, t) for s in selectors if files.num_rows and (t := locate(s, files)).num_rows
+        ]
         numbers = [int64_values(t.column("file")) for _, t in self.located]
         self._files = np.unique(np.concatenate(numbers)) if numbers else np.empty(0, np.int32)
         self._windows: dict[int, Task[dict[int, RowSet]]] = {}

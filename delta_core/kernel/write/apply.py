@@ -96,8 +96,8 @@ class PrepareRows:
     ) -> None:
         self._compiled = compiled = _compiled_rows(plan, schema, evaluator, origin)
         self._task = scalar_of(task[0], pa.int64()), scalar_of(task[1], pa.int64())
-        self.schema = compiled.schema
-        self.partitions = Partitions(compiled.partition_columns)
+        self.schema: pa.Schema = compiled.schema
+        self.partitions: Partitions = Partitions(compiled.partition_columns)
         self.reported: dict[Path, tuple[Any, Any]] = {}
         self._lock = threading.Lock()
 

@@ -30,7 +30,7 @@ class Partitions:
     """
 
     def __init__(self, columns: Sequence[tuple[str, DataType]]) -> None:
-        self.columns = tuple(columns)
+        self.columns: tuple[tuple[str, DataType], ...] = tuple(columns)
         self.keys: list[Key] = []
         self._numbers: dict[Key, int] = {}
         self._lock = threading.Lock()

@@ -12,9 +12,17 @@ from delta_core.engines.interface import Compiled
 from delta_core.expressions.ast import Column, Expression, Leaf, all_of, leaves
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernels.arrow_buffers import number_array
-from delta_core.operations.changes import TableChanges
+from delta_core.operations.changes import ChangeBase, TableChanges
 from delta_core.operations.merge.builder import MergeClause
-from delta_core.operations.merge.clauses import SOURCE, TARGET, BoundClause, Key, MergeNames, split_condition
+from delta_core.operations.merge.clauses import (
+    SOURCE,
+    TARGET,
+    BoundClause,
+    Key,
+    MatchCondition,
+    MergeNames,
+    split_condition,
+)
 from delta_core.operations.merge.decision_store import DecisionRuns
 from delta_core.operations.merge.key_join import JoinedRows, SourceIndex, is_hashable
 from delta_core.operations.merge.source import source_types
@@ -82,17 +90,20 @@ class Matching:
         predicate: Any,
         clauses: Sequence[MergeClause],
     ) -> None:
-        self.changes, self.source = changes, source
-        base = self.base = changes.base
-        self.columns = {f.name: arrow_type(f.type, base.types) for f in base.schema}
+        self.changes: TableChanges = changes
+        self.source: pa.Table = source
+        self.base: ChangeBase = changes.base
+        base = self.base
+        self.columns: dict[str, pa.DataType] = {f.name: arrow_type(f.type, base.types) for f in base.schema}
         types = source_types(base.types)
         self._arrow = {(TARGET, name): t for name, t in self.columns.items()} | {
             (SOURCE, f.name): arrow_type(f.type, types) for f in rows
         }
-        self.condition = split_condition(names.condition(predicate))
-        self.bound = [names.clause(c) for c in clauses]
-        self.clauses = [self._compiled(i, b) for i, b in enumerate(self.bound)]
-        self.scanned = self.skipped = 0
+        self.condition: MatchCondition = split_condition(names.condition(predicate))
+        self.bound: list[BoundClause] = [names.clause(c) for c in clauses]
+        self.clauses: list[CompiledClause] = [self._compiled(i, b) for i, b in enumerate(self.bound)]
+        self.scanned: int = 0
+        self.skipped: int = 0
 
     def _compiled(self, number: int, bound: BoundClause) -> CompiledClause:
         condition = None if bound.condition is None else self._compile(bound.condition)

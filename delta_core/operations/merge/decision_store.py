@@ -95,7 +95,7 @@ class DecisionRuns:
         self._last: tuple[Any, Any] = -1, -1
         self._is_sorted = True
         #: How many decisions there are.
-        self.num_rows = 0
+        self.num_rows: int = 0
 
     def __enter__(self) -> Self:
         return self

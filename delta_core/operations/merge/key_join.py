@@ -138,7 +138,7 @@ class SourceIndex:
         self._order = rows[np.argsort(ids[rows], kind="stable")]
         self._counts = np.append(counts, 0)
         self._starts = np.append(np.cumsum(counts) - counts, 0)
-        self.num_usable = len(rows)
+        self.num_usable: int = len(rows)
 
     @property
     def members(self) -> list[pa.Array]:

@@ -21,8 +21,8 @@ class FoundFiles:
     """Collects files; many are written to a temporary file."""
 
     def __init__(self) -> None:
-        self.num_files = 0
-        self.num_bytes = 0
+        self.num_files: int = 0
+        self.num_bytes: int = 0
         self._batches: list[pa.RecordBatch] = []
         self._size = 0
         self._file: Any = None

@@ -41,7 +41,7 @@ class CleanedPlaces:
         #: Folders and files that stay with all that is in them: tables of their own, and what links lead to.
         self.reserved: set[str] = set()
         self.empty: list[str] = []
-        self.num_folders = 0
+        self.num_folders: int = 0
 
     def skips(self, folder: str) -> bool:
         """Whether a folder stays, if the one above it is cleaned."""

@@ -77,12 +77,14 @@ class StatisticsLeaves:
         kinds = {p: t for p, t in bounded if t is not None and t.type not in _WITHOUT_BOUNDS}
         both = zip(leaf_fields(snapshot.schema), leaf_fields(state.column_map.physical), strict=True)
         #: Logical paths, by physical ones.
-        self.logical = {physical: path for (path, _), (physical, _) in both if physical in kinds}
-        self.types = {path: kinds[path].to_arrow() for path in self.logical}
-        self.all = [FileStatistic(k, p, kinds[p] if k != "nullCount" else _LONG) for p in self.logical for k in _KINDS]
+        self.logical: dict[Path, Path] = {physical: path for (path, _), (physical, _) in both if physical in kinds}
+        self.types: dict[Path, pa.DataType] = {path: kinds[path].to_arrow() for path in self.logical}
+        self.all: list[FileStatistic] = [
+            FileStatistic(k, p, kinds[p] if k != "nullCount" else _LONG) for p in self.logical for k in _KINDS
+        ]
         tops = {path[0] for path in self.logical}
         #: The columns that contain them, as files have them.
-        self.schema = pa.schema(
+        self.schema: pa.Schema = pa.schema(
             [(f.name, arrow_type(f.type, state.types)) for f in state.column_map.physical.members if f.name in tops]
         )
 

@@ -49,8 +49,8 @@ class LogSurvey:
 
     def __init__(self, context: TableContext) -> None:
         self.context = context
-        self.files = context.log.listed()
-        self.totals = CommitTotals()
+        self.files: list[LogFile] = context.log.listed()
+        self.totals: CommitTotals = CommitTotals()
         logs = context.log.engine.logs
         self.commits: list[Finding] = list(check_commits(context, self.files, self.totals, _quiet))
         self._unsound = {f.version for f in self.commits}
@@ -59,8 +59,8 @@ class LogSurvey:
         for finding, checkpoint in check_checkpoints(context, self.files, _quiet):
             found.setdefault(checkpoint.files[0].name, (checkpoint, []))[1].append(finding)
         #: The checkpoints that can't be read or differ from the commits, oldest first.
-        self.checkpoints = list(found.values())
-        self.wrong = frozenset(f.name for checkpoint, _ in self.checkpoints for f in checkpoint.files)
+        self.checkpoints: list[tuple[Checkpoint, list[Finding]]] = list(found.values())
+        self.wrong: frozenset[str] = frozenset(f.name for checkpoint, _ in self.checkpoints for f in checkpoint.files)
         self.compacted: list[Finding] = list(check_compacted(logs, self.files))
 
     def are_sound(self, after: int, last: int) -> bool:

@@ -79,8 +79,8 @@ class ChangeFeed:
         self._scan = planned.scan
         schema = self._scan.schema
         self.schema: pa.Schema = schema if columns is None else _chosen(schema, columns)
-        self.versions = range(planned.start, planned.stop)
-        self.position = StreamPosition(snapshot.metadata.id, planned.stop)
+        self.versions: range = range(planned.start, planned.stop)
+        self.position: StreamPosition = StreamPosition(snapshot.metadata.id, planned.stop)
         self.is_complete: bool = planned.stop > planned.end
 
     def __repr__(self) -> str:

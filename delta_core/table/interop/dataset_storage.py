@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -43,7 +43,7 @@ class _OfStorage:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _OfStorage) and other._storage is self._storage
 
-    __hash__ = None  # type: ignore[assignment]  # Python marks classes that are not hashable so
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # Python marks classes that are not hashable so
 
     def open(self, path: str) -> pa.NativeFile:
         return self._storage.open(path)
@@ -62,7 +62,7 @@ class _OfSystem:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _OfSystem) and bool(other._system == self._system)
 
-    __hash__ = None  # type: ignore[assignment]  # as above
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as above
 
     def open(self, path: str) -> pa.NativeFile:
         return self._system.open_input_file(path)
@@ -80,7 +80,7 @@ class _Files(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no ty
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Files) and other._source == self._source and other._has_floats == self._has_floats
 
-    __hash__ = None  # type: ignore[assignment]  # as above
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as above
 
     def get_type_name(self) -> str:
         return "delta_core"

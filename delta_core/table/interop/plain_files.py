@@ -17,6 +17,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.expressions.ast import Call, Expression, FileConstant, FileStatistic, Values
+from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.paths import decode_paths
 from delta_core.kernel.plugins.plans import ReadRequest
@@ -28,7 +29,7 @@ from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, o
 from delta_core.parquet.footer import open_footer
 from delta_core.parquet.legacy_calendar import read_calendar
 from delta_core.parquet.local_footers import Footers, read_footers
-from delta_core.schema.fields import Path, arrow_schema, walk
+from delta_core.schema.fields import Path, Schema, arrow_schema, walk
 from delta_core.schema.types import PrimitiveType
 from delta_core.storage.boundary import are_plain
 
@@ -85,11 +86,11 @@ class SomeFiles:
     def __init__(self, snapshot: Snapshot, files: FileSet) -> None:
         self._snapshot = snapshot
         self._files = files
-        self.format_name = snapshot.format_name
-        self.uri = snapshot.uri
-        self.version = snapshot.version
-        self.schema = snapshot.schema
-        self.functions = snapshot.functions
+        self.format_name: str = snapshot.format_name
+        self.uri: str = snapshot.uri
+        self.version: int = snapshot.version
+        self.schema: Schema = snapshot.schema
+        self.functions: Mapping[str, Function] = snapshot.functions
 
     def scan(
         self,

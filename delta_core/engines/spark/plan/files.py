@@ -54,7 +54,7 @@ class PlannedFiles:
 
     def __init__(self, scan: Scan, files: FileSet | None = None) -> None:
         self._scan = scan
-        self.files = scan.file_set if files is None else files
+        self.files: FileSet = scan.file_set if files is None else files
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -144,7 +144,7 @@ class VectorForm:
 
     def __init__(self, columns: tuple[str, ...], bits: int | None, stored: int) -> None:
         self.columns = columns
-        self.bits = bits is not None and bits <= max(_SMALL, _BITS_PER_STORED * stored)
+        self.bits: bool = bits is not None and bits <= max(_SMALL, _BITS_PER_STORED * stored)
 
     def apply(self, spark: Any, rows: DataFrame, row: str) -> DataFrame:
         """Return the rows that are left; ``row`` is the SQL name of a row's position."""

@@ -36,7 +36,7 @@ class FileListing:
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
-        self.files = scan.file_set
+        self.files: FileSet = scan.file_set
         names_files(self)
         self._firsts: dict[int, int] = {}
         total = 0

@@ -377,7 +377,7 @@ class SchemaFiles:
         self._spark = spark
         self._java = _instance(spark, "StreamLog")
         #: The folder, with its file system.
-        self.folder = str(self._java.qualified(spark._jsparkSession, folder))
+        self.folder: str = str(self._java.qualified(spark._jsparkSession, folder))
 
     def read(self) -> dict[int, str]:
         """Return the texts by their numbers."""
@@ -487,7 +487,7 @@ class ReplayedRows:
     def __init__(self, spark: Any, files: DataFrame, kinds: str, constants: T.StructType) -> None:
         rows = files._jdf.queryExecution().executedPlan().executeCollect()
         #: The object that the file index takes.
-        self.java = _driver(spark).replay(rows, constants.json(), kinds)
+        self.java: Any = _driver(spark).replay(rows, constants.json(), kinds)
 
     def texts(self, column: int) -> list[str]:
         """Return the distinct texts of a constant."""
