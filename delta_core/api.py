@@ -101,7 +101,7 @@ with lazy_imports(__name__):
     from delta_core.handles.preview import table_page as table_page
     from delta_core.kernel.commit.committer import holds_transaction as holds_transaction
     from delta_core.kernel.commit.conflict import IsolationLevel as IsolationLevel
-    from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE
+    from delta_core.kernel.commit.intents import REMOVED_FILE as REMOVED_FILE, removed_files as removed_files
     from delta_core.kernel.commit.loop import commit_loop as commit_loop
     from delta_core.kernel.commit.options import CommitProperties as CommitProperties
     from delta_core.kernel.commit.publishing import (
@@ -199,6 +199,7 @@ with lazy_imports(__name__):
     from delta_core.kernel.protocol.schema_history import why_unreadable as why_unreadable
     from delta_core.kernel.scan.plan import ROW_INDEX as ROW_INDEX
     from delta_core.kernel.scan.scan import Scan as Scan
+    from delta_core.kernel.scan.scan_files import ScanFiles as ScanFiles
     from delta_core.kernel.snapshot import (
         Snapshot as Snapshot,
         TableContext as TableContext,

@@ -64,6 +64,7 @@ API_PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
         (
             "kernel.snapshot.snapshot.Snapshot",
             "kernel.scan.scan.Scan",
+            "kernel.scan.scan_files.ScanFiles",
             "scan.report.ScanReport",
             "operations.merge.builder.TableMerger",
             "table.alterer.TableAlterer",

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import CorruptTableError, DataFileNotFoundError
+from delta_core.errors import CorruptTableError, DataFileNotFoundError, InvalidArgumentError
 from delta_core.kernel.commit.row_removal import _loosened
 from delta_core.kernel.scan import vectors
 from delta_core.kernels.row_set import RowSets
@@ -56,6 +56,35 @@ def test_rows_of_many_files_are_dropped_in_one_commit_and_again(tmp_path: Path) 
         transaction.remove_rows(files, RowSets.from_positions(count, every, np.full(count, position)))
         left = transaction.commit().snapshot.scan().to_table().column("id").to_numpy()
         assert sorted(left) == [i for i in range(count * 4) if i % 4 > position]
+
+
+class Exported:
+    """An array as another Arrow library hands it out."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self._array.__arrow_c_array__(requested_schema)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.large_list(pa.int32())])
+def test_positions_may_be_arrow_arrays(tmp_path: Path, kind: pa.DataType) -> None:
+    snapshot = _table_of_files(tmp_path, 3).snapshot()
+    files = snapshot.files.columns(["path"])
+    transaction = snapshot.begin("DELETE")
+    transaction.remove_rows(files.slice(0, 2), Exported(pa.array([[9], [7, 2], []], kind).slice(1)))
+    transaction.remove_rows(files["path"][2].as_py(), Exported(pa.array([5, 0, 1])))
+    found = transaction.commit().snapshot.scan().plan_files()
+    by_path = dict(zip(found.files["path"].to_pylist(), found.deleted_rows().to_pylist(), strict=True))
+    assert [by_path[path] for path in files["path"].to_pylist()] == [[2, 7], [], [0, 1, 5]]
+
+
+@pytest.mark.parametrize("rows", [[None], [1.5], ["a"], [[1, None]], [None, [1]]])
+def test_arrays_that_are_no_positions_are_rejected(tmp_path: Path, rows: list[Any]) -> None:
+    snapshot = _table_of_files(tmp_path, len(rows)).snapshot()
+    with pytest.raises(InvalidArgumentError, match="expected positions"):
+        snapshot.begin("DELETE").remove_rows(snapshot.files.columns(["path"]), pa.array(rows))
 
 
 def _drop(table: DeltaTable, count: int, position: int) -> Any:

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_core.api import removed_files
 from delta_core.errors import (
     CommitConflictError,
     ConcurrentAppendError,
@@ -46,6 +48,30 @@ def test_append_becomes_the_next_version_and_its_snapshot_holds_the_file(begin: 
     assert result.version == 4
     assert "new.parquet" in paths(result.snapshot)
     assert paths(result.snapshot) == paths(open_snapshot(uri))
+
+
+class Exported:
+    """A table of another Arrow library: as a stream, or as one array."""
+
+    def __init__(self, table: pa.Table, protocol: str) -> None:
+        setattr(self, protocol, getattr(table.to_batches()[0] if protocol == "__arrow_c_array__" else table, protocol))
+
+
+@pytest.mark.parametrize("protocol", ["__arrow_c_stream__", "__arrow_c_array__"])
+def test_files_may_be_tables_of_other_arrow_libraries(begin: Begin, protocol: str) -> None:
+    transaction = begin()
+    assert transaction.base is not None
+    transaction.remove_files(Exported(removed_files(live(transaction.base, "kind = 'b'")), protocol))
+    transaction.add_files(Exported(added("new.parquet"), protocol))
+    found = transaction.commit().snapshot.scan().files()
+    assert sorted(p.partition("/")[0] for p in found["path"].to_pylist()) == ["kind=a", "kind=c", "new.parquet"]
+
+
+def test_files_that_are_no_arrow_data_are_rejected(begin: Begin) -> None:
+    with pytest.raises(InvalidArgumentError, match="Found the files to add as list, expected Arrow data"):
+        begin().add_files([{"path": "x"}])
+    with pytest.raises(InvalidArgumentError, match="which has no columns"):
+        begin().add_files(pa.array([1]))
 
 
 def test_snapshot_begins_transactions_on_its_own_version(uri: str) -> None:

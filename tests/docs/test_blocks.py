@@ -52,7 +52,11 @@ SPARK_PAGES = (
 )
 #: Pages that take nothing for granted, and state with `assert` what they show.
 PROGRAMS = sorted(
-    {b.page for b in BLOCKS if b.page.startswith(("docs/cookbook/", "docs/start/", "docs/dask", "docs/perf"))}
+    {
+        b.page
+        for b in BLOCKS
+        if b.page.startswith(("docs/cookbook/", "docs/start/", "docs/dask", "docs/kernel", "docs/perf"))
+    }
     - {*SPARK_PAGES}
 )
 #: How many blocks may be marked as not run. A block that needs something unusual gets a stand-in first.

@@ -45,7 +45,7 @@ def typed_files(files: Any, action: str, declared: Collection[str] | None) -> pa
 
     Parameters
     ----------
-    files : pyarrow.Table
+    files : pyarrow.Table, or any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``
         Files to stage, a row each.
     action : str
         ``add``, ``remove`` or ``cdc``.
@@ -58,7 +58,7 @@ def typed_files(files: Any, action: str, declared: Collection[str] | None) -> pa
         Naming the column, and the first row that is wrong.
     """
     if not isinstance(files, pa.Table):
-        raise InvalidArgumentError(f"Found the files to {action} as {type(files).__name__}, expected a pyarrow.Table.")
+        files = _table_of(files, action)
     schema = _SCHEMAS[action]
     missing = [n for n in _REQUIRED[action] if n not in files.column_names]
     if missing:
@@ -87,6 +87,22 @@ def typed_files(files: Any, action: str, declared: Collection[str] | None) -> pa
     if "size" in files.column_names:
         _reject(files, pc.less(files.column("size"), 0), action, "size", "bytes, 0 or more")
     return files
+
+
+def _table_of(files: Any, action: str) -> pa.Table:
+    """Return files of another Arrow library as a table."""
+    is_arrow = hasattr(files, "__arrow_c_stream__") or hasattr(files, "__arrow_c_array__")
+    try:
+        if is_arrow:
+            return pa.table(files)
+    except (pa.ArrowException, ValueError) as e:
+        raise InvalidArgumentError(
+            f"Found the files to {action} as {type(files).__name__}, which has no columns: {e}."
+        ) from e
+    raise InvalidArgumentError(
+        f"Found the files to {action} as {type(files).__name__}, expected Arrow data (anything with "
+        "__arrow_c_stream__), such as a pyarrow.Table."
+    )
 
 
 def check_added(files: pa.Table, table: TableState, plugins: PluginSet, timezone: str) -> None:

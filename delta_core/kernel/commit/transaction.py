@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Generic
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
@@ -314,7 +315,7 @@ class Transaction(Generic[Base]):
 
         Parameters
         ----------
-        files : pyarrow.Table, **n rows**
+        files : pyarrow.Table or other Arrow data, **n rows**
             A row for each file: columns of `intents.ADDED_FILE`.
 
         Raises
@@ -343,7 +344,7 @@ class Transaction(Generic[Base]):
 
         Parameters
         ----------
-        files : pyarrow.Table, **n rows**
+        files : pyarrow.Table or other Arrow data, **n rows**
             A row for each file: the columns of `intents.REMOVED_FILE`, and ``dvId``.
 
         Raises
@@ -359,7 +360,7 @@ class Transaction(Generic[Base]):
 
         Parameters
         ----------
-        files : pyarrow.Table, **n rows**
+        files : pyarrow.Table or other Arrow data, **n rows**
             A row for each tombstone: the columns that `remove_files` takes.
 
         Raises
@@ -370,7 +371,7 @@ class Transaction(Generic[Base]):
         self.remove_files(files)
         self._tombstones.append(self.intents.removes[-1])
 
-    def remove_rows(self, files: str | pa.Table, rows: RowSet | RowSets) -> None:
+    def remove_rows(self, files: str | pa.Table, rows: RowSet | RowSets | pa.Array) -> None:
         """Stage the removal of rows of live files.
 
         Parameters
@@ -378,21 +379,23 @@ class Transaction(Generic[Base]):
         files : str or pyarrow.Table
             A file's path as the log spells it, or adds as they were read: rows with every column of
             `intents.READ_FILE`.
-        rows : RowSet or RowSets
-            Physical positions: a RowSet of one file, or RowSets with one set for each row of ``files``.
+        rows : RowSet, RowSets, or any object with ``__arrow_c_array__``
+            Physical positions. Of one file: a RowSet, or an Arrow array of integers. With one set for each row of
+            ``files``: RowSets, or an Arrow array of lists, as `ScanFiles.deleted_rows` returns it.
 
         Raises
         ------
         InvalidArgumentError
-            If the table drops no rows without rewriting files, or has no such file.
+            If the table drops no rows without rewriting files, or has no such file, and for positions that are null or
+            negative.
         """
-        sets = RowSets([rows]) if isinstance(rows, RowSet) else rows
+        sets = _row_sets(rows)
         count = files.num_rows if isinstance(files, pa.Table) else 1
         if not isinstance(sets, RowSets) or not isinstance(files, (str, pa.Table)) or len(sets) != count:
             raise InvalidArgumentError(
                 f"Found files as {type(files).__name__} and rows as {type(rows).__name__}; expected a path and a "
                 "RowSet, as delta_core.kernels.row_set.RowSet.from_positions makes it, or the files' rows and as many "
-                "RowSets."
+                "RowSets; or Arrow arrays of positions."
             )
         if self.plan.remove_rows is None:
             raise InvalidArgumentError(
@@ -419,7 +422,7 @@ class Transaction(Generic[Base]):
 
         Parameters
         ----------
-        files : pyarrow.Table, **n rows**
+        files : pyarrow.Table or other Arrow data, **n rows**
             A row for each file: columns of `intents.CHANGE_FILE`.
 
         Raises
@@ -470,7 +473,10 @@ class Transaction(Generic[Base]):
         self.intents.transactions[app_id] = parse_version(version, f"version of {app_id}", least=_LEAST_LONG)
 
     def add_action(self, kind: str, value: Mapping[str, Any]) -> None:
-        """Stage an action of a kind that a plugin declares.
+        """Stage an action of a kind that a plugin declares as an `ActionKind`.
+
+        It replaces earlier actions of its kind with the same values of the kind's ``key``.
+        `Snapshot.custom_actions` returns those that are in force.
 
         Parameters
         ----------
@@ -478,6 +484,12 @@ class Transaction(Generic[Base]):
             The kind of action, which a feature of the table declares.
         value : Mapping
             Its fields, as JSON values.
+
+        Notes
+        -----
+        `commit` checks it: it raises InvalidArgumentError for fields that are not of the type of the kind, and
+        UnsupportedFeatureError for a kind that no feature of the table declares. Of two transactions that stage actions
+        of one key at the same time, the later one gets a CommitConflictError, unless the kind is rebasable.
         """
         self.intents.actions.append((kind, value))
 
@@ -830,6 +842,24 @@ class Transaction(Generic[Base]):
             uri = self.context.log.uri
             _log.warning("Version %s of %s was committed; what follows a commit failed: %s", version, uri, e)
         return CommitResult(version, snapshot, attempt.view.lost + 1)
+
+
+def _row_sets(rows: Any) -> Any:
+    """Return positions as RowSets; what are none as it is."""
+    if isinstance(rows, RowSet):
+        return RowSets([rows])
+    if not hasattr(rows, "__arrow_c_array__"):
+        return rows
+    array = pa.array(rows)
+    is_nested = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
+    values = array.flatten() if is_nested else array
+    if not pa.types.is_integer(values.type) or array.null_count or values.null_count:
+        raise InvalidArgumentError(
+            f"Found rows as {array.type} with {array.null_count or values.null_count} nulls, expected positions: "
+            "integers, or lists of integers, without nulls."
+        )
+    counts = np.diff(array.offsets.to_numpy()) if is_nested else [len(array)]
+    return RowSets.from_positions(len(counts), np.repeat(np.arange(len(counts)), counts), values.to_numpy())
 
 
 def _declared_domains(domains: Iterable[DomainMetadata], plugins: PluginSet) -> dict[str, str | None]:

@@ -31,12 +31,24 @@ if TYPE_CHECKING:
 
 from delta_core.runtime.arguments import check_names
 
-__all__ = ["MOST_CHANGES", "PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
+__all__ = [
+    "LISTED_COLUMNS",
+    "MOST_CHANGES",
+    "PARTITION",
+    "Chunk",
+    "FileSet",
+    "Map",
+    "Part",
+    "TableChunk",
+    "json_statistics",
+]
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
 Renew = Callable[[], "FileSet"]
 T = TypeVar("T")
 _KEY = ("path", "dvId")
+#: The columns of a file table by default: statistics and tags are larger than all others together.
+LISTED_COLUMNS = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
 #: How often in a row what reads the log starts again because files of the log are replaced or deleted meanwhile.
 MOST_CHANGES = 8
 
@@ -188,7 +200,7 @@ class _Rows(Struct, frozen=True):
 
 
 class FileSet:
-    """Live files; immutable but for what it has loaded.
+    """Live files; immutable but for what it has loaded. As an Arrow stream it has `LISTED_COLUMNS`.
 
     Parameters
     ----------
@@ -301,6 +313,9 @@ class FileSet:
         if order.null_count or len(known) != len(found) or len(pc.unique(found)) != len(found):
             raise error
         return replace(made._rows, order=order)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.columns(LISTED_COLUMNS).__arrow_c_stream__(requested_schema)
 
     def _derived(self, make: Callable[[FileSet], FileSet]) -> Renew | None:
         renew = self._renew

@@ -1,4 +1,4 @@
-"""Loaded on first use (`runtime.lazy`): descriptions of scans, and vectors of dropped rows."""
+"""Loaded on first use (`runtime.lazy`): descriptions of scans, files for other readers, and vectors of dropped rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ with lazy_imports(__name__):
         describe_predicate as describe_predicate,
         prune_in_steps as prune_in_steps,
     )
+    from delta_core.kernel.scan.scan_files import PlanContext as PlanContext, ScanFiles as ScanFiles
     from delta_core.kernel.scan.vectors import Vectors as Vectors
     from delta_core.runtime.html import page as page
     from delta_core.scan.report import RunCounters as RunCounters, ScanReport as ScanReport

@@ -21,8 +21,8 @@ from delta_core.expressions.ast import NUM_RECORDS, Column, Expression, FileCons
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.kernel.log import value_parts
-from delta_core.kernel.log.files import FileSet
-from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.log.files import LISTED_COLUMNS, FileSet
+from delta_core.kernel.log.paths import decode_paths, path_uris
 from delta_core.kernel.plugins.plans import ReadRequest
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.rules import MetadataColumn
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from delta_core.engines.engine import Engine
     from delta_core.engines.interface import Compiled
+    from delta_core.kernel.scan.scan_files import ScanFiles
     from delta_core.kernel.scan.vectors import Vectors
     from delta_core.scan.report import RunCounters, ScanReport
 
@@ -60,7 +61,6 @@ from delta_core.runtime.arguments import check_names, check_number
 
 __all__ = ["Scan", "ScanSource", "offered_columns"]
 
-_PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
 #: Files whose statistics are queried first if a limit is given.
 _FIRST_FILES = 64
 
@@ -301,7 +301,7 @@ class Scan(PlannedRows):
         for name in columns or ():
             if self._given is None:  # files that the caller has may carry columns of their own
                 self._check_file_column(name)
-        return self._files.columns(_PLANNED if columns is None else columns)
+        return self._files.columns(LISTED_COLUMNS if columns is None else columns)
 
     def _check_file_column(self, name: str) -> None:
         declared = [f.name for feature in self._source.plugins.features.values() for f in feature.fields]
@@ -309,6 +309,31 @@ class Scan(PlannedRows):
             known = [*FILE_COLUMNS, *declared]
             text = f"Files have no column {name!r}; they have: {', '.join(known)}.{did_you_mean(name, known)}"
             raise ColumnNotFoundError(text, column=name)
+
+    def plan_files(self) -> ScanFiles:
+        """Return the planned files for a reader of your own, with what makes rows of the scan of their content.
+
+        Reads no data file, and deletion vectors only when they are needed.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            For a scan with a limit, which no reader of one file can apply, and one of given rows of files.
+
+        Examples
+        --------
+        >>> sorted(table.scan(columns=["id"]).plan_files().files.column("num_rows").to_pylist())
+        [1, 2]
+        """
+        limit = self.plan.limit
+        if limit is not None:
+            raise UnsupportedOperationError(
+                f"Found a scan with limit {limit}; expected one without: each reader of a file would apply it by "
+                "itself. Leave the limit out, and stop reading after as many rows."
+            )
+        if self._files.keep is not None:
+            raise UnsupportedOperationError("Found a scan of given rows of files, expected one of whole files.")
+        return _Inputs(self, self._files).planned()
 
     def read_batches(self, texts: Texts = "plain", *, is_collected: bool = False) -> Iterator[pa.RecordBatch]:
         """See `PlannedRows`.
@@ -645,6 +670,34 @@ class _Inputs:
             kept = {file - self._first: rows for file, rows in kept.items()}
         uri = self._source.engine.storage.uri
         return FileContext(self.paths, columns, uri, self.vectors, self.opened, kept, self._num_rows)
+
+    def planned(self) -> ScanFiles:
+        """Return the files for a reader outside of this library."""
+        source, plan = self._source, self._plan
+        storage, state = source.engine.storage, source.state
+        paths = self.table.column("path")
+        uris = pa.array(path_uris(paths, storage.uri), pa.string())
+        constants = [uris if leaf == LOCATION else self._constant(leaf) for leaf in plan.constants]
+        columns = {
+            "path": paths,
+            "uri": uris,
+            "local_path": pa.array(storage.local_paths(self.paths), pa.string()),
+            "size": self.table.column("size"),
+            "num_rows": self._files.statistics([NUM_RECORDS]).column(0),
+        }
+        values = {
+            leaf.name: a for leaf, a in zip(plan.constants, constants, strict=True) if isinstance(leaf, PartitionValue)
+        }
+        partitions = {
+            name: values[physical]
+            for name in state.partition_columns
+            if (physical := state.column_map.physical_path(state.schema, (name,))[0]) in values
+        }
+        if partitions:
+            columns["partition_values"] = pa.StructArray.from_arrays(list(partitions.values()), list(partitions))
+        vectors = self.table.select(list(dict.fromkeys(c for s in plan.selectors for c in s.columns)))
+        context = parts.PlanContext(plan, source.engine.evaluator, source.plugins.functions, state.types)
+        return parts.ScanFiles(context, pa.table(columns), constants, self.paths, None, vectors, storage)
 
     def _num_rows(self, first: int, stop: int) -> NDArray[np.int64] | None:
         counts = self._counts
