@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.kernels._kept_memory import blocks_address, lent_buffer, release_kept, used_bytes
+from delta_core.kernels._kept_memory import blocks_address, lent_buffer, memory_of_process, release_kept, used_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +24,7 @@ __all__ = [
     "call_at_release",
     "fresh_array",
     "kept_blocks",
+    "memory_of_process",
     "release_unused",
     "zeros",
 ]

@@ -31,7 +31,7 @@ from delta_core.kernel.plugins.rules import FileReference, RowCheck
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import Protocol
 from delta_core.kernel.snapshot import Snapshot, TableContext
-from delta_core.kernel.write.names import encode_path
+from delta_core.kernel.write.names import encode_path, local_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
@@ -407,8 +407,7 @@ def _root_uri(table: Snapshot | TableContext) -> str:
 
 def as_uri(place: str) -> str:
     """Return a place as logs of other tables name it."""
-    # as Hadoop spells it: delta-spark compares the text with the one that it makes itself
-    return f"file:{place}" if place.startswith("/") else place
+    return local_uri(place)
 
 
 def _copy_name(table_id: str, path: str, size: int | None) -> str:

@@ -260,9 +260,10 @@ def _add_statistics(path: str, added: Mapping[tuple[int, int], ChunkStatistics])
         footer = with_statistics(old, added)
         end = footer + len(footer).to_bytes(4, "little") + b"PAR1"
         start = os.fstat(handle).st_size - len(old) - 8
+        os.lseek(handle, start, os.SEEK_SET)
         written = 0
         while written < len(end):
-            written += os.pwrite(handle, end[written:], start + written)
+            written += os.write(handle, end[written:])
         if len(footer) < len(old):  # PyArrow wrote statistics too, which were longer
             os.ftruncate(handle, start + len(end))
         return parse_footer(footer), start + len(end)

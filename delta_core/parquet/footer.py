@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_core.parquet import file_parts, page_parts
-from delta_core.storage.open_files import open_regular
+from delta_core.storage.open_files import open_regular, pread
 
 if TYPE_CHECKING:
     from delta_core.parquet.reader import ParquetFile
@@ -74,7 +74,7 @@ def _read_tail(source: str | int | pa.NativeFile) -> bytes:
         finally:
             os.close(file)
     if isinstance(source, int):
-        return _tail(os.fstat(source).st_size, lambda size, at: os.pread(source, size, at))
+        return _tail(os.fstat(source).st_size, lambda size, at: pread(source, size, at))
     return _tail(source.size(), source.read_at)
 
 

@@ -17,6 +17,7 @@ from delta_core.errors import DeltaError, EngineError
 from delta_core.parquet import parts
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import Task, ThreadPool
+from delta_core.storage.local_files import sync_path
 
 __all__ = ["SYNCS", "CreatedFile", "Failing", "WrittenFiles", "raise_first"]
 
@@ -153,15 +154,6 @@ class WrittenFiles:
                     self._storage.delete([path])
 
 
-def _sync(path: str) -> None:
-    """Sync a file or a directory's names to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 class _Syncs:
     """Syncs of the files and directories of a write."""
 
@@ -199,7 +191,7 @@ class _Syncs:
 
     def _sync(self, path: str) -> None:
         with Failing(path):
-            _sync(self._storage.local_path(path) or path)
+            sync_path(self._storage.local_path(path) or path)
 
     def _sync_run(self, paths: Sequence[str]) -> None:
         local = [self._storage.local_path(path) or path for path in paths]

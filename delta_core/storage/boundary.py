@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
@@ -19,6 +20,7 @@ from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentErr
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.storage import parts as storage_parts
 from delta_core.storage.places import LOCAL_SCHEMES, absolute_path, local_root, scheme_of
+from delta_core.storage.windows_paths import host_of, is_odd, windows_path
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import Storage
@@ -72,12 +74,16 @@ class Place(Struct, frozen=True):
 
 def is_plain(path: str) -> bool:
     """Whether a path is certainly relative and stays below its root."""
+    if sys.platform == "win32" and "\\" in path:
+        return False
     return ":" not in path and ".." not in path and path[:1] != "/" and "\0" not in path
 
 
 def are_plain(paths: Sequence[str]) -> bool:
     """Whether all of these paths are plain, by a few searches in the text of all of them."""
     text = "\n".join(paths)
+    if sys.platform == "win32" and "\\" in text:
+        return False
     return not (":" in text or ".." in text or "\0" in text or text[:1] == "/" or "\n/" in text)
 
 
@@ -144,12 +150,22 @@ class Boundary:
             if kind == "az":
                 authority = self._with_account(authority)
         if kind == "file":
-            below = os.path.normpath("/" + below.lstrip("/"))
+            authority, below = self._local(path if not scheme_of(path) else below, path)
         elif has_dots(below) or "/./" in below:
             below = self._resolved(below, path)
         if kind not in _KEY_KINDS and _ENCODED_DOTS.search(below):
             self._reject(path, "a server may take its encoded dots for '..'")
         return Place(kind, authority, below)
+
+    def _local(self, below: str, path: str) -> tuple[str, str]:
+        """Return the host, empty but for shares on Windows, and the absolute path of a file."""
+        if sys.platform != "win32":
+            below = below if below.startswith("/") else f"{self.root.path.rstrip('/')}/{below}"
+            return "", os.path.normpath("/" + below.lstrip("/"))
+        below = windows_path(below, self.root.path if self.root.kind == "file" else "")
+        if is_odd(below):
+            self._reject(path, "Windows reads a part of its path as another name")
+        return host_of(below), below
 
     def check(self, place: Place, path: str) -> None:
         """Raise ExternalPathError for a place that is not followed."""
@@ -205,7 +221,8 @@ class Boundary:
     def _prefix(self, text: str) -> Place:
         """Return the place of a prefix; a scheme alone has neither authority nor path."""
         if scheme_of(text) in LOCAL_SCHEMES:
-            return Place("file", "", local_root(text))
+            root = local_root(text)
+            return Place("file", host_of(root) if sys.platform == "win32" else "", root)
         kind, authority, path = _split(text)
         if kind == "az" and authority:
             authority = self._with_account(authority)
@@ -233,7 +250,7 @@ def _split(uri: str) -> tuple[str, str, str]:
     scheme = scheme_of(uri)
     kind = _KINDS.get(scheme, scheme)
     if not scheme:
-        return kind, "", uri
+        return kind, host_of(uri) if sys.platform == "win32" else "", uri
     if kind == "file":
         return kind, "", absolute_path(uri)
     authority, path = _URI.fullmatch(uri).groups()  # type: ignore[union-attr]  # fits whatever has a scheme

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,26 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.kernels.arrow_buffers import is_utf8, number_array, plain_strings, string_array, string_buffers
-from delta_core.storage._folders import create, entries, hashes, sync, visit
+from delta_core.storage._text_hashes import hashes
+
+if sys.platform == "win32":
+    from delta_core.storage.scanned_folders import create, entries, first_files, sync, visit
+else:
+    from delta_core.storage._folders import create, entries, first_files, sync, visit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Folder", "create_files", "delete_files", "find_files", "list_folder", "sync_files", "text_hashes"]
+__all__ = [
+    "Folder",
+    "create_files",
+    "delete_files",
+    "find_files",
+    "first_files",
+    "list_folder",
+    "sync_files",
+    "text_hashes",
+]
 
 _FILE, _FOLDER, _LINK = 0, 1, 2
 

@@ -214,7 +214,7 @@ class LocalStorage(CrossStoreStorage):
                 yield file
                 _finish(file)
                 if replace:
-                    os.replace(temporary, local)
+                    parts.replace_file(temporary, local)
                 elif not _claimed(temporary, local):
                     raise FileExistsError(local)
             parts.sync_directory(os.path.dirname(local))
@@ -278,7 +278,7 @@ class LocalStorage(CrossStoreStorage):
         for link in links:
             target = os.path.relpath(os.path.realpath(self._prefix + link), self._real_root)
             if target != os.pardir and not target.startswith(os.pardir + os.sep):
-                yield "" if target == os.curdir else target
+                yield "" if target == os.curdir else target.replace(os.sep, "/")
 
     def find(self, paths: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return sizes and modification times of files below the root, -1 for those that are not there."""
@@ -330,7 +330,7 @@ class LocalStorage(CrossStoreStorage):
         if self._real_root is None:
             self._real_root = os.path.realpath(self.root)
         folder = os.path.realpath(os.path.dirname(local))
-        if folder != self._real_root and not folder.startswith(self._real_root.rstrip("/") + "/"):
+        if folder != self._real_root and not folder.startswith(self._real_root.rstrip(os.sep) + os.sep):
             raise ExternalPathError(
                 f"{path!r} of {self.root} lies in {folder}, to which a symbolic link leads; nothing outside the "
                 "table's root is deleted.",
@@ -358,7 +358,7 @@ def _claimed(temporary: str, target: str) -> bool:
             raise
     if os.path.exists(target):
         return False
-    os.replace(temporary, target)
+    parts.replace_file(temporary, target)
     return True
 
 

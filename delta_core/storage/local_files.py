@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,12 +16,23 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["WriteBack", "claim", "create_whole", "make_directory", "sync_directory", "temporary_file"]
+__all__ = [
+    "WriteBack",
+    "claim",
+    "create_whole",
+    "make_directory",
+    "replace_file",
+    "sync_directory",
+    "sync_path",
+    "temporary_file",
+]
 
 #: The least bytes that are synced to the disk at once while a file is written.
 _WRITE_BACK_BYTES = 4 << 20
 #: How a disk specifies that it has no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+#: Seconds between attempts to replace a file that is open; Windows does not replace it then.
+_PAUSES = (0.001, 0.005, 0.02, 0.1, 0.3, 0.6, 1.0)
 _RENAME_NOREPLACE = 1
 _RENAME_EXCL = 4
 _AT_FDCWD = -100
@@ -96,7 +108,7 @@ def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
 def claim(temporary: str, target: str) -> bool:
     """Publish a whole file under its name unless there is a file of that name; atomic among concurrent writers.
 
-    By a hard link, else by a rename that replaces nothing.
+    By a hard link, else by a rename that replaces nothing; on Windows, where renames never replace a file, by a rename.
 
     Raises
     ------
@@ -104,6 +116,12 @@ def claim(temporary: str, target: str) -> bool:
         On a disk that has neither: the name could be claimed there only by an empty file, and readers would see a part
         of it.
     """
+    if sys.platform == "win32":
+        try:
+            os.rename(temporary, target)
+        except FileExistsError:
+            return False
+        return True
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -113,6 +131,21 @@ def claim(temporary: str, target: str) -> bool:
             raise
         return _rename_without_replacing(temporary, target)
     return True
+
+
+def replace_file(temporary: str, target: str) -> None:
+    """Publish a whole file under its name, in place of any that has it.
+
+    Windows replaces no file that is open: there, this waits two seconds at most for its readers.
+    """
+    for pause in _PAUSES if sys.platform == "win32" else ():
+        try:
+            os.replace(temporary, target)
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    os.replace(temporary, target)
 
 
 def _rename_without_replacing(source: str, target: str) -> bool:
@@ -155,8 +188,24 @@ def make_directory(directory: str, *, durable: bool = True) -> None:
         sync_directory(parent)
 
 
+def sync_path(path: str) -> None:
+    """Sync a file, or a directory's names, to the disk."""
+    if sys.platform == "win32":  # which syncs files only that are opened to be written
+        if os.path.isdir(path):
+            return
+        handle = os.open(path, os.O_RDWR | os.O_BINARY)
+    else:
+        handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def sync_directory(directory: str) -> None:
-    """Sync a directory's names to the disk."""
+    """Sync a directory's names to the disk; Windows has no call for that, and NTFS keeps a journal of them."""
+    if sys.platform == "win32":
+        return
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import weakref
 from typing import Self
 
@@ -13,8 +14,9 @@ from delta_core.engines.records import FileIdentity
 from delta_core.errors import IrregularFileError
 from delta_core.kernels.arrow_buffers import ARROW_VERSION
 from delta_core.kernels.memory import LEAST_KEPT, fresh_array
+from delta_core.storage._file_reads import open_shared, read_into
 
-__all__ = ["arrow_file", "check_regular", "identity_of", "open_regular", "read_at"]
+__all__ = ["arrow_file", "check_regular", "identity_of", "open_regular", "pread", "read_at"]
 
 #: A pipe without a writer is not waited for.
 _FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -60,16 +62,35 @@ def read_at(descriptor: int, offset: int, length: int | None) -> bytes | memoryv
 
     Many go to memory that is used again: to take fresh memory from the system takes longer than to copy to it.
     """
+    if length is None and sys.platform == "win32":  # reads from a place on move the position of other readers there
+        length = max(os.fstat(descriptor).st_size - offset, 0)
     if length is None:
         with open(descriptor, "rb", 0, closefd=False) as file:
             file.seek(offset)
             return file.readall()
     if length >= LEAST_KEPT:
         return _read_kept(descriptor, offset, length)
-    data = os.pread(descriptor, length, offset)
-    while len(data) < length and (part := os.pread(descriptor, length - len(data), offset + len(data))):
+    data = pread(descriptor, length, offset)
+    while len(data) < length and (part := pread(descriptor, length - len(data), offset + len(data))):
         data += part
     return data
+
+
+if sys.platform == "win32":
+
+    def pread(descriptor: int, length: int, offset: int) -> bytes:
+        """Read bytes from a place on, as `os.pread`."""
+        data = bytearray(length)
+        return bytes(memoryview(data)[: read_into(descriptor, data, offset)])
+
+    def _pread_into(descriptor: int, view: memoryview, offset: int) -> int:
+        return read_into(descriptor, view, offset)
+
+else:
+    pread = os.pread
+
+    def _pread_into(descriptor: int, view: memoryview, offset: int) -> int:
+        return os.preadv(descriptor, [view], offset)
 
 
 def _read_kept(descriptor: int, offset: int, length: int) -> memoryview:
@@ -77,7 +98,7 @@ def _read_kept(descriptor: int, offset: int, length: int) -> memoryview:
     size = max(min(length, os.fstat(descriptor).st_size - offset), 0)
     view = fresh_array(size // 8 + 1).data.cast("B")[:size]
     done = 0
-    while done < size and (count := os.preadv(descriptor, [view[done:]], offset + done)):
+    while done < size and (count := _pread_into(descriptor, view[done:], offset + done)):
         done += count
     return view[:done].toreadonly()
 
@@ -92,7 +113,9 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
     IrregularFileError
         If it is a pipe, a socket or a device: those may never end.
     """
-    descriptor = os.open(path, flags | _FLAGS)
+    # others may replace or delete the file meanwhile, as on other systems
+    is_shared = sys.platform == "win32" and flags == os.O_RDONLY
+    descriptor = open_shared(os.fsencode(path)) if is_shared else os.open(path, flags | _FLAGS)
     try:
         _check_mode(path, os.fstat(descriptor).st_mode)
     except BaseException:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from typing import Any
 
 from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
+from delta_core.storage.windows_paths import windows_path
 
 __all__ = [
     "LINK",
@@ -58,7 +60,8 @@ def plain_path(uri: str) -> str:
             f"{uri!r} names a file of the host {parts.netloc!r}; expected a path, file:///path or file://localhost/path.",
             path=uri,
         )
-    return unquote(parts.path)
+    path = unquote(parts.path)
+    return windows_path(path) if sys.platform == "win32" else path
 
 
 def absolute_path(uri: str) -> str:
@@ -76,7 +79,7 @@ def absolute_path(uri: str) -> str:
             "machine.",
             path=uri,
         )
-    return f"/{path}"
+    return windows_path(path) if sys.platform == "win32" and path[1:2] == ":" else f"/{path}"
 
 
 def _is_this_machine(host: str) -> bool:
@@ -126,6 +129,8 @@ def local_root(uri: str) -> str:
     path = plain_path(uri)
     try:
         found = os.path.abspath(os.path.expanduser(path))
+        if sys.platform == "win32":
+            found = windows_path(found)
     except FileNotFoundError as e:
         raise EngineError(
             f"The path {path!r} is relative, and the working directory is not there any more. Pass an absolute path, "

@@ -4,10 +4,6 @@
 // A file that is not as expected ends the read: the caller then reads the files one by one, which reports what is wrong.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -17,6 +13,7 @@
 
 #include "lance/columns.h"
 #include "pages.h"
+#include "platform/files.h"
 
 namespace delta_lance {
 
@@ -46,10 +43,10 @@ class SmallFiles {
         files_.emplace_back(size);
         bytes_ += size;
         uint8_t *const data = files_.back().data();
-        const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        const int handle = file_open(path);
         if (handle < 0) return false;
         const bool is_read = fill(handle, data, size);
-        close(handle);
+        file_close(handle);
         return is_read && find_pages(data, size, rows);
     }
 
@@ -88,10 +85,10 @@ class SmallFiles {
     };
 
     static bool fill(int handle, uint8_t *out, uint64_t size) {
-        struct stat facts;
-        if (fstat(handle, &facts) || !S_ISREG(facts.st_mode)) return false;
+        file_facts_t facts;
+        if (file_facts(handle, &facts) || !facts.is_file) return false;
         for (uint64_t done = 0; done < size;) {
-            const ssize_t n = pread(handle, out + done, size - done, static_cast<off_t>(done));
+            const int64_t n = file_read_at(handle, out + done, size - done, static_cast<int64_t>(done));
             if (n <= 0) return false;
             done += static_cast<uint64_t>(n);
         }

@@ -4,13 +4,9 @@
 // maps and one level of nested objects.
 #pragma once
 
-#include <cerrno>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <deque>
 #include <memory>
 #include <string>
@@ -20,6 +16,7 @@
 
 #include "arrow_out.h"
 #include "json_scan.h"
+#include "platform/files.h"
 
 namespace delta_json {
 
@@ -555,15 +552,15 @@ inline int read_file(const char *path, Bytes &into) {
     constexpr size_t kStep = 1 << 16;
     into.clear();
     int descriptor;
-    do descriptor = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    do descriptor = file_open(path);
     while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0) return errno;
     int error = 0;
-    struct stat facts;
-    if (::fstat(descriptor, &facts)) error = errno;
-    else if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) error = ESPIPE;
+    file_facts_t facts;
+    if (file_facts(descriptor, &facts)) error = errno;
+    else if (!facts.is_file && !facts.is_folder) error = ESPIPE;
     if (error) {
-        ::close(descriptor);
+        file_close(descriptor);
         return error;
     }
     for (;;) {
@@ -571,10 +568,10 @@ inline int read_file(const char *path, Bytes &into) {
         try {
             at = into.room(kStep);
         } catch (...) {
-            ::close(descriptor);
+            file_close(descriptor);
             throw;
         }
-        ssize_t got = ::read(descriptor, at, into.capacity() - into.size());
+        int64_t got = file_read(descriptor, at, into.capacity() - into.size());
         if (got > 0) into.advance(static_cast<size_t>(got));
         else if (got == 0) break;
         else if (errno != EINTR) {
@@ -582,7 +579,7 @@ inline int read_file(const char *path, Bytes &into) {
             break;
         }
     }
-    ::close(descriptor);
+    file_close(descriptor);
     return error;
 }
 

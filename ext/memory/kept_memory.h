@@ -6,16 +6,14 @@
 // which may block on a virtual machine.
 #pragma once
 
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
+
+#include "platform/memory.h"
 
 namespace delta_memory {
 
@@ -29,20 +27,6 @@ struct ArrowArray {
     void *private_data;
 };
 
-// Return the memory limit of the process in bytes: that of the system or of its control group.
-inline size_t memory_of_process() {
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t found = pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : 0;
-    for (const char *path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-        std::FILE *const file = std::fopen(path, "re");
-        if (!file) continue;
-        unsigned long long limit;  // not a number if there is no limit; it may exceed the memory of the system
-        if (std::fscanf(file, "%llu", &limit) == 1) found = std::min<size_t>(found, limit);
-        std::fclose(file);
-    }
-    return found;
-}
-
 // Blocks that are not in use. A process that was forked while another thread held the lock never obtains it, and works
 // without these blocks.
 //
@@ -53,16 +37,16 @@ class KeptBlocks {
     // Sizes of blocks are multiples of this.
     static constexpr size_t STEP = 64 << 10;
     // Blocks that were unused for this time are returned to the system when the next one arrives.
-    static constexpr time_t MOST_SECONDS = 10;
+    static constexpr int64_t MOST_SECONDS = 10;
 
     static constexpr size_t LEAST_LIMIT = 64 << 20, MOST_FIRM = 256 << 20, MOST_LIMIT = 1 << 30;
 
     // Return a block of at least `size` bytes with undefined content, and set `size` to its bytes. Returns nullptr if there
     // is no memory, or if all blocks would exceed the limit: returning other blocks for each call takes longer than an
-    // allocator. A new block is mapped with these flags too.
-    void *take(size_t &size, int flags = 0) {
+    // allocator. A new block is mapped for whether it is written whole.
+    void *take(size_t &size, bool is_written_whole = false) {
         const size_t rounded = size = (size + STEP - 1) / STEP * STEP, used = used_ += rounded;
-        void *const data = find_or_map(size, used, flags);
+        void *const data = find_or_map(size, used, is_written_whole);
         if (!data) used_ -= rounded;
         else used_ += size - rounded;
         return data;
@@ -103,10 +87,10 @@ class KeptBlocks {
     struct Block {
         void *data;
         size_t size;
-        time_t since;
+        int64_t since;
     };
 
-    void *find_or_map(size_t &size, size_t used, int flags) {
+    void *find_or_map(size_t &size, size_t used, bool is_written_whole) {
         Block dropped[MOST_BLOCKS];
         size_t num_dropped = 0;
         const bool is_room = used <= LEAST_LIMIT || used <= limit();
@@ -129,16 +113,15 @@ class KeptBlocks {
         }
         unmap(dropped, num_dropped);
         if (!is_room) return nullptr;
-        void *fresh = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-        return fresh == MAP_FAILED ? nullptr : fresh;
+        return map_pages(size, is_written_whole);
     }
 
     void keep_or_unmap(void *data, size_t size) {
         Block dropped[MOST_BLOCKS + 1];
         size_t num_dropped = 0;
-        const time_t now = seconds();
+        const int64_t now = seconds();
         const size_t kept = bytes_ + size;
-        if (kept > LEAST_LIMIT && kept > firm_limit()) let_take(data, size);
+        if (kept > LEAST_LIMIT && kept > firm_limit()) let_take_pages(data, size);
         if (lock()) {
             // the oldest are first
             while (count_ && (count_ == MOST_BLOCKS || is_beyond(size) || now - blocks_[0].since > MOST_SECONDS)) {
@@ -159,15 +142,6 @@ class KeptBlocks {
     // held.
     bool is_beyond(size_t size) const { return used_ + bytes_ + size > std::max(most_used_, LEAST_LIMIT); }
 
-    // Let the system reclaim the pages of a block when it needs memory; until then they are reused.
-    static void let_take(void *data, size_t size) {
-#ifdef MADV_FREE
-        madvise(data, size, MADV_FREE);
-#else
-        (void)data, (void)size;
-#endif
-    }
-
     // Without a lock, which a forked process might wait for; several threads may compute it.
     size_t memory() {
         size_t found = memory_;
@@ -177,7 +151,7 @@ class KeptBlocks {
 
     // Precondition: the lock is not held, because this takes long.
     static void unmap(const Block *blocks, size_t count) {
-        for (size_t i = 0; i < count; ++i) munmap(blocks[i].data, blocks[i].size);
+        for (size_t i = 0; i < count; ++i) unmap_pages(blocks[i].data, blocks[i].size);
     }
 
     bool lock() {
@@ -196,10 +170,9 @@ class KeptBlocks {
         return found;
     }
 
-    static time_t seconds() {
-        timespec now = {};
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return now.tv_sec;
+    static int64_t seconds() {
+        const auto now = std::chrono::steady_clock::now().time_since_epoch();
+        return std::chrono::duration_cast<std::chrono::seconds>(now).count();
     }
 
     std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
@@ -233,12 +206,7 @@ inline bool lend(size_t size, ArrowArray *array) {
     Lent *lent = static_cast<Lent *>(std::malloc(sizeof(Lent)));
     if (!lent) return false;
     lent->size = size;
-    // It is written whole: one call for all pages takes two thirds of the time of a page fault for each.
-#ifdef MAP_POPULATE
-    lent->data = kept_blocks().take(lent->size, MAP_POPULATE);
-#else
-    lent->data = kept_blocks().take(lent->size);
-#endif
+    lent->data = kept_blocks().take(lent->size, true);
     if (!lent->data) {
         std::free(lent);
         return false;

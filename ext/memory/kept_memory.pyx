@@ -11,6 +11,7 @@ cdef extern from "memory/kept_memory.h" namespace "delta_memory" nogil:
     cdef cppclass ArrowArray:
         Release release
     bint lend(size_t size, ArrowArray* array)
+    size_t c_memory_of_process "delta_memory::memory_of_process"()
     cdef cppclass KeptBlocks:
         void clear()
         size_t limit()
@@ -52,6 +53,11 @@ def kept_bytes():
 def limit():
     """Return the most bytes of buffers and unused blocks together; further buffers are allocated elsewhere."""
     return kept_blocks().limit()
+
+
+def memory_of_process():
+    """Return the memory of the system, or that of the process's control group if it has less."""
+    return c_memory_of_process()
 
 
 def release_kept():

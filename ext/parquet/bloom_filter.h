@@ -84,7 +84,7 @@ class BloomFilter {
             return true;
         }
         for (int64_t done = 0; done < size;) {
-            const ssize_t got = pread(source_.file, out + done, size - done, at + done);
+            const int64_t got = file_read_at(source_.file, out + done, size - done, at + done);
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) return false;
             done += got;

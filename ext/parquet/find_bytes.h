@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "platform/find.h"
 #include "rows/compact.h"
 
 namespace delta_parquet {
 
 // Return the first occurrence of `part` in [at, stop), nullptr if there is none. Bytes after `stop` may be read, within
-// SLACK. Candidates are places where the first and the last byte match; after too many of them, memmem continues, whose time
+// SLACK. Candidates are places where the first and the last byte match; after too many of them, `find_part` continues, whose time
 // is linear.
 inline const uint8_t *find_bytes(const uint8_t *at, const uint8_t *stop, const uint8_t *part, size_t size) {
 #ifdef COMPACT_AVX2
@@ -31,7 +32,7 @@ inline const uint8_t *find_bytes(const uint8_t *at, const uint8_t *stop, const u
         if (at >= end) return nullptr;
     }
 #endif
-    return static_cast<const uint8_t *>(memmem(at, stop - at, part, size));
+    return find_part(at, stop, part, size);
 }
 
 }  // namespace delta_parquet

@@ -3,10 +3,6 @@
 // A file with an unsupported footer, or one that can't be read, has the layout -1; its footer is then read with PyArrow.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -16,6 +12,7 @@
 
 #include "footer.h"
 #include "memory/byte_copies.h"
+#include "platform/files.h"
 
 namespace delta_parquet {
 
@@ -42,10 +39,10 @@ class FooterWindow {
     void read(const char *path) {
         files_.emplace_back();
         FooterOfFile &file = files_.back();
-        const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        const int handle = file_open(path);
         if (handle < 0) return;
         const bool is_there = tail(handle, file.bytes);
-        close(handle);
+        file_close(handle);
         if (!is_there || !parse(file)) {
             file.bytes.clear();
             file.facts = FooterFacts();
@@ -82,7 +79,7 @@ class FooterWindow {
     static bool read_at(int handle, std::string &out, int64_t size, int64_t at) {
         out.resize(static_cast<size_t>(size));
         for (int64_t done = 0; done < size;) {
-            const ssize_t n = pread(handle, &out[static_cast<size_t>(done)], static_cast<size_t>(size - done), at + done);
+            const int64_t n = file_read_at(handle, &out[static_cast<size_t>(done)], static_cast<size_t>(size - done), at + done);
             if (n <= 0) return false;
             done += n;
         }
@@ -90,9 +87,9 @@ class FooterWindow {
     }
 
     static bool tail(int handle, std::string &out) {
-        struct stat facts;
-        if (fstat(handle, &facts) || !S_ISREG(facts.st_mode) || facts.st_size < END + 4) return false;
-        const int64_t size = facts.st_size, first = size < FIRST_READ ? size : FIRST_READ;
+        file_facts_t facts;
+        if (file_facts(handle, &facts) || !facts.is_file || facts.size < END + 4) return false;
+        const int64_t size = facts.size, first = size < FIRST_READ ? size : FIRST_READ;
         if (!read_at(handle, out, first, size - first)) return false;
         if (std::memcmp(out.data() + first - 4, "PAR1", 4)) return false;
         const int64_t length = load<uint32_t>(reinterpret_cast<const uint8_t *>(out.data()) + first - END);

@@ -6,10 +6,6 @@
 // can't be read, ends the run before it: the output contains nothing of it, and it is read with PyArrow.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -20,6 +16,7 @@
 #include <vector>
 
 #include "memory/kept_memory.h"
+#include "platform/files.h"
 #include "page_index.h"
 #include "footer.h"
 #include "nested_pages.h"
@@ -696,19 +693,19 @@ class FileRuns {
         is_ended_ = true;
         shared_.space = &space;
         shared_.memory.files = 1 + static_cast<double>(left) / ++files_;
-        const int file = open(path, O_RDONLY | O_CLOEXEC);
+        const int file = file_open(path);
         if (file < 0) return -1;
         const int64_t found = read(file, size, picked);
-        close(file);
+        file_close(file);
         is_ended_ = found < 0;
         return found;
     }
 
    private:
     int64_t read(int file, int64_t size, const PickedRows &picked) {
-        struct stat facts;
+        file_facts_t facts;
         // files whose size differs from that in the log are read with PyArrow
-        if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return -1;
+        if (size < MAGIC_BYTES + TAIL_BYTES || file_facts(file, &facts) || facts.size != size) return -1;
         FileBytes bytes;
         bytes.source.file = file;
         bytes.size = size;

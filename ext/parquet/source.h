@@ -1,14 +1,13 @@
 // Sources of column chunks (files, buffers, functions), and a window of a chunk's bytes in memory.
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
 #include "memory/byte_copies.h"
+#include "platform/files.h"
 #include "workspace.h"
 
 namespace delta_parquet {
@@ -34,7 +33,7 @@ struct Source {
             return true;
         }
         for (int64_t done = 0; done < length;) {
-            const ssize_t got = pread(file, out + done, length - done, offset + done);
+            const int64_t got = file_read_at(file, out + done, length - done, offset + done);
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) return false;
             done += got;

@@ -1,8 +1,6 @@
 // Blocks of memory that are reused from page to page and from chunk to chunk.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include "codecs.h"
 #include "deflate_library.h"
 #include "memory/byte_copies.h"
+#include "platform/memory.h"
 #include "zstd_library.h"
 
 namespace delta_parquet {
@@ -26,7 +25,7 @@ class Scratch {
         if (size + SLACK > size_ || !data_) {
             std::free(data_);
             size_ = size + SLACK;
-            data_ = size_ < HUGE_BLOCK ? static_cast<uint8_t *>(std::malloc(size_)) : huge_block(size_);
+            data_ = static_cast<uint8_t *>(size_ < HUGE_BLOCK ? std::malloc(size_) : delta_memory::huge_block(size_, HUGE_PAGE));
             if (!data_) size_ = 0;
         }
         return data_;
@@ -60,15 +59,6 @@ class Scratch {
     // Blocks of at least HUGE_BLOCK bytes, for single large pages or dictionaries, use huge pages of memory where available:
     // filling them takes half as long.
     enum : size_t { HUGE_BLOCK = 32 << 20, HUGE_PAGE = 2 << 20 };
-
-    static uint8_t *huge_block(size_t size) {
-        void *data;
-        if (posix_memalign(&data, HUGE_PAGE, size)) return nullptr;
-#ifdef MADV_HUGEPAGE
-        madvise(data, size, MADV_HUGEPAGE);
-#endif
-        return static_cast<uint8_t *>(data);
-    }
 
     uint8_t *data_ = nullptr;
     size_t size_ = 0;

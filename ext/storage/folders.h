@@ -9,10 +9,11 @@ root can be reached, even if folders are replaced meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log/key_set.h"
+#include "memory/arrow_strings.h"
 
 enum { ENTRY_FILE = 0, ENTRY_FOLDER = 1, ENTRY_LINK = 2, ENTRY_OTHER = 3 };
 
@@ -353,13 +354,6 @@ static int sync_files(const char *names, const int64_t *name_ends, int64_t n, in
         name = name_ends[i];
     }
     return 0;
-}
-
-static void hash_strings(const strings_t *strings, const uint64_t *secret, uint64_t *out) {
-    for (int64_t i = 0; i < strings->n; i++) {
-        text_t text = string_at(strings, i);
-        out[i] = text.size < 0 ? 0 : hash_bytes(text.data, text.size, 0, secret);
-    }
 }
 
 #endif

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 include "memory/arrow_strings.pxi"
 
@@ -27,7 +27,6 @@ cdef extern from "storage/folders.h" nogil:
     int list_entries(const char* folder, const char* prefix, size_t prefix_size, entries_t* out)
     void entries_free(entries_t*)
     int visit_files(const char* root, const strings_t* paths, int64_t* sizes, int64_t* times, int32_t* errors)
-    void hash_strings(const strings_t*, const uint64_t* secret, uint64_t* out)
     int create_files(char* names, const int64_t* name_ends, const uint8_t* data, const int64_t* ends, int64_t n,
                      int64_t* times, int64_t* failed)
     int sync_files(const char* names, const int64_t* name_ends, int64_t n, int64_t* failed)
@@ -142,14 +141,3 @@ def sync(const uint8_t[::1] names not None, const int64_t[::1] name_ends not Non
         with nogil:
             error = sync_files(<const char*>&names[0], &name_ends[0], n, &failed)
     return error, failed
-
-
-def hashes(texts, const uint64_t[::1] secret):
-    """Return a hash of 64 bits of each text, 0 for null; the secret is two random numbers."""
-    cdef Strings strings = Strings(texts, 0)
-    out = np.empty(strings.array.n, np.uint64)
-    cdef uint64_t[::1] view = out
-    if strings.array.n:
-        with nogil:
-            hash_strings(&strings.array, &secret[0], &view[0])
-    return out

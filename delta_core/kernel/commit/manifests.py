@@ -16,7 +16,7 @@ from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.rules import RemoveRows, RowSelector
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.properties import MANIFESTS, read_property
-from delta_core.kernel.write.names import partition_directory
+from delta_core.kernel.write.names import local_uri, partition_directory
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array
 from delta_core.kernels.dedup import KeySet
@@ -159,7 +159,7 @@ def _write(snapshot: TableBase, files: FileSet, only: set[str] | None) -> list[s
     rows = np.flatnonzero(np.isin(numbers, chosen))
     rows = rows[np.argsort(numbers[rows], kind="stable")]
     paths = files.columns(["path"]).take(number_array(rows)).column("path")
-    texts = [_as_uri(storage.uri(p)) for p in decode_paths(paths)]
+    texts = [local_uri(storage.uri(p)) for p in decode_paths(paths)]
     ends = np.searchsorted(numbers[rows], chosen, side="right").tolist()
     starts = [0, *ends][: len(ends)]
     manifests = {
@@ -170,10 +170,6 @@ def _write(snapshot: TableBase, files: FileSet, only: set[str] | None) -> list[s
         manifests = {_path(""): b""}
     snapshot.engine.map(lambda item: storage.put(*item), list(manifests.items()))
     return list(manifests)
-
-
-def _as_uri(place: str) -> str:
-    return f"file:{place}" if place.startswith("/") else place
 
 
 def _grouped(snapshot: TableBase, files: FileSet) -> tuple[list[str], Any]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["CHANGE_DIRECTORY", "encode_path", "file_name", "partition_directory", "random_prefix"]
+__all__ = ["CHANGE_DIRECTORY", "encode_path", "file_name", "local_uri", "partition_directory", "random_prefix"]
 
 CHANGE_DIRECTORY = "_change_data"
 #: The text of null in a directory.
@@ -24,6 +24,14 @@ _LETTERS = string.ascii_letters + string.digits
 #: Directories longer than file systems take are cut: the log, not the directory, specifies the value.
 _MAX_NAME_BYTES = 200
 _EXTENSIONS = {"GZIP": ".gz", "NONE": "", "UNCOMPRESSED": "", "LZ4_RAW": ".lz4raw"}
+
+
+def local_uri(place: str) -> str:
+    """Return the ``file:`` URI of an absolute path of this machine, not encoded; a URI as it is.
+
+    As Hadoop spells it: delta-spark compares the text with the one that it makes itself.
+    """
+    return f"file:{place}" if place.startswith("/") else f"file:/{place}" if place[1:2] == ":" else place
 
 
 def file_name(number: int, compression: str, kind: str = "part") -> str:

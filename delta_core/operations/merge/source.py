@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ import pyarrow as pa
 from delta_core.errors import SchemaError, SchemaMismatchError, SpillLimitError
 from delta_core.kernel.write.convert import Convert, conversion
 from delta_core.kernel.write.layout import arrow_type
+from delta_core.kernels.memory import memory_of_process
 from delta_core.operations.temporary import temporary_files
 from delta_core.schema.fields import Schema, walk
 from delta_core.schema.logical import ArrowType, open_type
@@ -193,5 +193,4 @@ def _converted(
 
 
 def _default_memory() -> int:
-    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    return pages * size // _MEMORY_SHARE
+    return memory_of_process() // _MEMORY_SHARE

@@ -74,7 +74,9 @@ def root_uri(snapshot: Snapshot) -> str:
 
 def as_uri(place: str) -> str:
     """Return a local path as a ``file://`` URI, any URI as it is."""
-    return place if "://" in place else "file://" + quote(place, safe="/~!$&'()*+,;=:@")
+    if "://" in place:
+        return place
+    return ("file:///" if place[1:2] == ":" else "file://") + quote(place, safe="/~!$&'()*+,;=:@")
 
 
 def named_uri(storage: Storage, path: str) -> str:
