@@ -1,7 +1,10 @@
 """List the compiled extensions; everything else about the package is in pyproject.toml."""
 
+import importlib.util
 import os
+import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,11 +12,17 @@ import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, setup  # isort: split
+
+from distutils.ccompiler import CCompiler, new_compiler  # that of setuptools, once it is imported
+
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-SOURCES = sorted(Path("ext").glob("*/*.pyx"))
+IS_WINDOWS = os.name == "nt"
+#: Kernels of calls that Windows lacks; `delta_core.storage.scanned_folders` has their work there.
+POSIX_ONLY = {Path("ext/storage/folders.pyx")}
+SOURCES = sorted(set(Path("ext").glob("*/*.pyx")) - (POSIX_ONLY if IS_WINDOWS else set()))
 #: The package of the kernels of a folder, or of one kernel: those that serve one table feature only are in its plugin.
 PACKAGES = {
     "lance": "delta_plugins.lance",
@@ -117,6 +126,37 @@ def is_gcc(command: list[str]) -> bool:
     return "__GNUC__" in defined and "__clang__" not in defined
 
 
+def compilers() -> dict[str, list[str]]:
+    """Return the commands of the variables CC and CXX; on Windows, clang of the package ziglang if they are not set."""
+    if IS_WINDOWS:
+        target = f"{'aarch64' if platform.machine() == 'ARM64' else 'x86_64'}-windows-gnu"
+        names = {"CC": "cc", "CXX": "c++"}
+        defaults = {v: [sys.executable, "-m", "ziglang", n, "-target", target] for v, n in names.items()}
+    else:
+        defaults = {v: (sysconfig.get_config_var(v) or n).split() for v, n in {"CC": "cc", "CXX": "c++"}.items()}
+    return {v: shlex.split(os.environ.get(v, ""), posix=not IS_WINDOWS) or default for v, default in defaults.items()}
+
+
+def clang_of_windows(chosen: CCompiler) -> CCompiler:
+    """Return clang with the settings of the compiler that setuptools has chosen, which is Microsoft's."""
+    c, cpp = compilers().values()
+    # zig checks for undefined behaviour unless it is told not to
+    flags = ["-Wall", "-fno-sanitize=undefined", "-DNDEBUG"]
+    found = new_compiler(compiler="unix")
+    found.set_executables(
+        compiler=[*c, *flags],
+        compiler_so=[*c, *flags],
+        compiler_cxx=[*cpp, *flags],
+        compiler_so_cxx=[*cpp, *flags],
+        linker_so=[*c, "-shared", "-static"],
+        linker_so_cxx=[*cpp, "-shared", "-static"],
+        linker_exe=c,
+    )
+    for name in ("include_dirs", "library_dirs", "libraries", "macros", "objects"):
+        setattr(found, name, getattr(chosen, name))
+    return found
+
+
 class KernelBuild(build_ext):
     """Translate the kernels to C and C++, and compile them on all cores."""
 
@@ -132,7 +172,7 @@ class KernelBuild(build_ext):
             build_dir="build/cython",
             compiler_directives=DIRECTIVES,
             include_path=["ext"],
-            nthreads=os.cpu_count() or 1,
+            nthreads=0 if IS_WINDOWS else os.cpu_count() or 1,  # processes of Windows would each run this file
             shared_utility_qualified_name=SHARED,
         )
         by_name = {e.name: e for e in translated}
@@ -143,14 +183,17 @@ class KernelBuild(build_ext):
 
     def build_extensions(self) -> None:
         """Compile all extensions, each with the flags for its kernels."""
+        if IS_WINDOWS:
+            self.compiler = clang_of_windows(self.compiler)
         fast = ["-O3"] if not is_gcc(self.compiler.compiler) else ["-O1", *LOOPS]
+        threads = [] if IS_WINDOWS else ["-pthread"]
         for extension in self.extensions:
             (source,) = map(Path, extension.sources)
             kernel = f"{source.parent.name}/{source.stem}"
             is_cpp = source.suffix == ".cpp"
             level = ["-O3"] if kernel in HOTTEST else fast if kernel in HOT else ["-O1"]
-            extension.extra_compile_args = [*level, "-g0", *(["-std=c++17", "-pthread"] if is_cpp else [])]
-            extension.extra_link_args = ["-pthread"] if is_cpp else []
+            extension.extra_compile_args = [*level, "-g0", *(["-std=c++17", *threads] if is_cpp else [])]
+            extension.extra_link_args = threads if is_cpp else []
         super().build_extensions()
 
 
@@ -158,20 +201,23 @@ def check_compilers() -> None:
     """End with one line if nothing can be compiled here, before anything is translated."""
     if {"sdist", "clean"} & set(sys.argv):
         return
-    if os.name == "nt":
-        sys.exit(
-            "error: delta_core can't be compiled on Windows: its kernels use POSIX calls and the 128-bit integers of "
-            "GCC and clang. Install it in the Windows Subsystem for Linux."
-        )
-    for variable, default, language in (("CXX", "c++", "C++"), ("CC", "cc", "C")):
-        command = os.environ.get(variable) or sysconfig.get_config_var(variable) or default
-        program = command.split()[0]
-        if shutil.which(program) is None:
+    if IS_WINDOWS and not {"CC", "CXX"} <= set(os.environ):
+        if importlib.util.find_spec("ziglang") is None:
             sys.exit(
-                f"error: delta_core is compiled from {language}, and the compiler {program!r} is not found. Install "
+                "error: delta_core is compiled by clang on Windows: Microsoft's compiler has no 128-bit integers. "
+                "Run `pip install ziglang`, or install LLVM-MinGW and name its compilers in the variables CC and CXX."
+            )
+        return
+    for (variable, command), language in zip(compilers().items(), ("C", "C++"), strict=True):
+        if shutil.which(command[0]) is None:
+            sys.exit(
+                f"error: delta_core is compiled from {language}, and the compiler {command[0]!r} is not found. Install "
                 "one (Debian, Ubuntu: apt-get install g++; macOS: xcode-select --install) or name it in the variable "
                 f"{variable}."
             )
+        # 64-bit GCC for Windows aligns its stack to 16 bytes only, and AVX code that it compiles crashes
+        if IS_WINDOWS and is_gcc(command):
+            sys.exit(f"error: {variable} is {command[0]!r}, which is GCC; on Windows, delta_core is compiled by clang.")
 
 
 check_compilers()

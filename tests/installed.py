@@ -1,8 +1,8 @@
 """``python tests/installed.py``: README's example and a part of the tests with the installed package.
 
-The tests are copied out of the clone, so that nothing of the package is imported from it; recorded tables are not, whose
-names Windows does not have. The environment needs pytest
-and hypothesis; tests that need further packages are skipped, or are not in the list.
+The tests are copied out of the clone, so that nothing of the package is imported from it; recorded tables are not:
+some of their names are not valid on Windows. The environment needs pytest and hypothesis; tests that need further
+packages are skipped, or are not in the list.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentErr
 from delta_core.runtime.patterns import lazy_pattern
 from delta_core.storage import parts as storage_parts
 from delta_core.storage.places import LOCAL_SCHEMES, absolute_path, local_root, scheme_of
-from delta_core.storage.windows_paths import host_of, is_odd, windows_path
+
+if TYPE_CHECKING or sys.platform == "win32":
+    from delta_core.storage.windows_paths import host_of, is_odd, windows_path
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import Storage
@@ -164,7 +166,11 @@ class Boundary:
             return "", os.path.normpath("/" + below.lstrip("/"))
         below = windows_path(below, self.root.path if self.root.kind == "file" else "")
         if is_odd(below):
-            self._reject(path, "Windows reads a part of its path as another name")
+            raise ExternalPathError(
+                f"The table at {self._given} names {path!r}, which Windows reads as another file: a part of it has a "
+                "colon, or ends with a dot or a space. Read the table on another system.",
+                path=path,
+            )
         return host_of(below), below
 
     def check(self, place: Place, path: str) -> None:

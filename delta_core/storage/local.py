@@ -375,6 +375,7 @@ def _only_os_errors(action: str, path: str, root: str) -> Iterator[None]:
 
 
 def _finish(file: IO[bytes]) -> None:
-    """Sync what was written to the system, and to the disk."""
+    """Sync what was written to the system, and to the disk, and close the file: Windows renames none that is open."""
     file.flush()
     os.fsync(file.fileno())
+    file.close()

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import weakref
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -14,7 +14,9 @@ from delta_core.engines.records import FileIdentity
 from delta_core.errors import IrregularFileError
 from delta_core.kernels.arrow_buffers import ARROW_VERSION
 from delta_core.kernels.memory import LEAST_KEPT, fresh_array
-from delta_core.storage._file_reads import open_shared, read_into
+
+if TYPE_CHECKING or sys.platform == "win32":
+    from delta_core.storage._file_reads import open_shared, read_into
 
 __all__ = ["arrow_file", "check_regular", "identity_of", "open_regular", "pread", "read_at"]
 
@@ -76,7 +78,7 @@ def read_at(descriptor: int, offset: int, length: int | None) -> bytes | memoryv
     return data
 
 
-if sys.platform == "win32":
+if TYPE_CHECKING or sys.platform == "win32":
 
     def pread(descriptor: int, length: int, offset: int) -> bytes:
         """Read bytes from a place on, as `os.pread`."""

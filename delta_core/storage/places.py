@@ -6,11 +6,13 @@ import errno
 import os
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.runtime.patterns import lazy_pattern
-from delta_core.storage.windows_paths import windows_path
+
+if TYPE_CHECKING or sys.platform == "win32":
+    from delta_core.storage.windows_paths import windows_path
 
 __all__ = [
     "LINK",
@@ -79,7 +81,7 @@ def absolute_path(uri: str) -> str:
             "machine.",
             path=uri,
         )
-    return windows_path(path) if sys.platform == "win32" and path[1:2] == ":" else f"/{path}"
+    return f"/{path}"
 
 
 def _is_this_machine(host: str) -> bool:

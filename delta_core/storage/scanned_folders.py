@@ -32,7 +32,13 @@ _SEPARATORS = frozenset("\0\\:" if os.name == "nt" else "\0")
 
 
 def entries(folder: bytes, prefix: bytes) -> tuple[bytes, NDArray[np.int64]]:
-    """Return names (with a prefix) as bytes, and their ends, sizes, times and kinds."""
+    """Return names (with a prefix) as bytes, and their ends, sizes, times and kinds.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be read, or is a link.
+    """
     place = os.fsdecode(folder)
     if _is_link(os.lstat(place)):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
@@ -78,6 +84,13 @@ def visit(
     """Find or delete files below a root; return sizes, times and error numbers.
 
     Sizes and times are empty for deletions.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the root is not there.
+    NotADirectoryError
+        If it is a file.
     """
     top = os.fsdecode(root)
     if not stat.S_ISDIR(os.stat(top).st_mode):
@@ -105,11 +118,22 @@ def visit(
 def create(
     names: NDArray[np.uint8], name_ends: NDArray[np.int64], data: NDArray[np.uint8], ends: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int, int]:
-    """Create files; return their times, an error number (0: none) and the index of the file that failed."""
+    """Create files; return their times, an error number (0: none) and the index of the file that failed.
+
+    Raises
+    ------
+    ValueError
+        If the ends are not those of the names or of the files.
+    """
+    paths = list(_names(names, name_ends))
+    if len(paths) != len(ends):
+        raise ValueError("each file needs a path")
+    if np.any(np.diff(ends, prepend=0) < 0) or (len(ends) and ends[-1] > len(data)):
+        raise ValueError("the ends are not those of the files")
     times = np.zeros(len(ends), np.int64)
     content = data.data
     start = 0
-    for i, (path, end) in enumerate(zip(_names(names, name_ends), ends.tolist(), strict=True)):
+    for i, (path, end) in enumerate(zip(paths, ends.tolist(), strict=True)):
         try:
             times[i] = _create(path, content[start:end])
         except OSError as e:

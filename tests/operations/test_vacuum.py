@@ -424,6 +424,15 @@ def test_set_of_paths_contains_all_that_were_added(added: list[str], others: lis
     assert not found.contains(pa.array(plain, pa.string())).any()
 
 
+def test_paths_that_a_disk_takes_for_one_are_all_in_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delta_core.operations.sweep.paths._TAKES_NAMES_FOR_ONE", True)
+    found = PathSet()
+    found.add(pa.array(["p=A./x.parquet", "p=Ü /y"], pa.string()))
+    twins = ["p=A./x.parquet", "p=a/x.parquet", "P=A/X.PARQUET", "p=ü/y", "p=Ü /y"]
+    assert found.contains(pa.array(twins)).all()
+    assert not found.contains(pa.array(["p=b/x.parquet", "p=A/y", "x.parquet"])).any()
+
+
 # --- arguments -----------------------------------------------------------------------------
 
 

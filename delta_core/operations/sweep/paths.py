@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PathSet", "odd_paths"]
 
+#: Whether disks take names for one that differ in case, or in dots and spaces at their end.
+_TAKES_NAMES_FOR_ONE = sys.platform in ("win32", "darwin")
 #: A path that is absolute, or has an empty part or dots: which file it is depends on the store.
 _ODD = r"^[A-Za-z][A-Za-z0-9+.\-]*:|(?:^|/)\.{0,2}(?:/|$)"
 
@@ -50,8 +53,9 @@ class PathSet:
         paths = pc.drop_null(paths)
         if not len(paths):
             return
-        self._paths.append(text_hashes(paths, self._secret))
         odd = odd_paths(paths)
+        paths = _folded(paths)
+        self._paths.append(text_hashes(paths, self._secret))
         if odd is not None:
             self._names.append(text_hashes(_names_of(pc.filter(paths, odd)), self._secret))
 
@@ -63,6 +67,7 @@ class PathSet:
         paths : pyarrow.StringArray, shape (n_files,)
             Their decoded paths from the root.
         """
+        paths = _folded(paths)
         found = self._paths.contain(text_hashes(paths, self._secret))
         return found | self._names.contain(text_hashes(_names_of(paths), self._secret)) if self._names else found
 
@@ -98,6 +103,13 @@ def odd_paths(paths: pa.Array) -> pa.BooleanArray | None:
     if are_below_root(paths) and not holds_bytes(paths, b"//", b"./"):
         return None
     return pc.match_substring_regex(paths, _ODD)
+
+
+def _folded(paths: pa.Array) -> pa.Array:
+    """Return paths that are equal if a disk of this system may take them for one; too many are, never too few."""
+    if not _TAKES_NAMES_FOR_ONE:
+        return paths
+    return pc.replace_substring_regex(pc.utf8_lower(paths), r"[. ]+(/|$)", r"\1")
 
 
 def _names_of(paths: pa.Array) -> pa.Array:
