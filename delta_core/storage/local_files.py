@@ -119,6 +119,10 @@ def claim(temporary: str, target: str) -> bool:
     if sys.platform == "win32":
         try:
             os.rename(temporary, target)
+        except PermissionError:  # for a file of that name too, while it is open
+            if os.path.lexists(target):
+                return False
+            raise
         except FileExistsError:
             return False
         return True

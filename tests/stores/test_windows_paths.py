@@ -1,10 +1,15 @@
-"""Paths of Windows, on every system; what calls these functions is run on Windows only."""
+"""Paths and renames of Windows, on every system; what calls these functions is run on Windows only."""
 
 from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
 
 import pytest
 
 from delta_core.kernel.write.names import local_uri
+from delta_core.storage.local_files import claim
 from delta_core.storage.windows_paths import host_of, is_odd, windows_path
 
 
@@ -72,3 +77,16 @@ def test_uris_of_drives_have_a_slash_before_them() -> None:
     assert local_uri("C:/lake/t") == "file:/C:/lake/t"
     assert local_uri("/lake/t") == "file:/lake/t"
     assert local_uri("s3://lake/t") == "s3://lake/t"
+
+
+def test_name_that_an_open_file_has_is_not_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(*_: str) -> None:
+        raise PermissionError(13, "Access is denied")
+
+    (tmp_path / "taken").write_bytes(b"1")
+    monkeypatch.setattr(os, "rename", deny)
+    monkeypatch.setattr(sys, "platform", "win32")
+    taken = claim(str(tmp_path / "new"), str(tmp_path / "taken"))
+    with pytest.raises(PermissionError):
+        claim(str(tmp_path / "new"), str(tmp_path / "free"))
+    assert taken is False
