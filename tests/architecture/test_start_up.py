@@ -366,6 +366,26 @@ assert number <= 148, number"""
     assert _run(code, str(tmp_path / "t")) == ""
 
 
+def test_open_and_plan_for_another_reader_load_no_dataset_and_few_modules(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path / "t").create(
+        {"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"]
+    )
+    builder.append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "a"}]).delete_rows(lambda row: row["id"] == 1)
+    own = "from delta_core.api import open_snapshot\nsnapshot = open_snapshot(sys.argv[1])\n"
+    late = ("hashlib", "delta_core.parquet", "delta_core.table", "delta_core.operations", "delta_core.kernel.write")
+    code = f"""
+{own}assert snapshot.scan().files().num_rows == 1
+found = {{m for m in sys.modules if m.startswith({(*SLOW_TO_IMPORT, *late)!r})}}
+assert not found, found
+number = sum(m.startswith(("delta_core", "delta_plugins")) for m in sys.modules)
+assert number <= 126, number
+plan = snapshot.scan(predicate="id > 0").plan_files()
+assert (len(plan), plan.deleted_rows().to_pylist()) == (1, [[0]])
+found = {{m for m in sys.modules if m.startswith({SLOW_TO_IMPORT!r})}}
+assert not found, found"""
+    assert _run(code, str(tmp_path / "t")) == ""
+
+
 def test_read_of_one_file_without_times_starts_no_threads_and_loads_no_zones(table: str) -> None:
     code = """
 from delta_core import DeltaTable

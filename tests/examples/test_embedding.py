@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +182,122 @@ def test_two_engines_read_one_table_in_one_process(mapped: Snapshot) -> None:
     rows = [other.plan_files().read_file(n, pq.ParquetFile(p).iter_batches()).read_all()
             for n, p in enumerate(other.plan_files().files["local_path"].to_pylist())]  # fmt: skip
     assert in_order(pa.concat_tables(rows)).equals(expected)
+
+
+# --- C++ -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cpp(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Build the engine in C++, and import it."""
+    compiler = next((found for name in ("c++", "g++", "clang++") if (found := shutil.which(name))), None)
+    include = Path(sysconfig.get_paths()["include"])
+    if compiler is None:
+        pytest.skip("there is no C++ compiler: c++, g++ or clang++ builds examples/embedding/cpp")
+    if not (include / "Python.h").exists():
+        pytest.skip(f"there is no Python.h in {include}: install the headers of this Python")
+    target = tmp_path_factory.mktemp("cpp") / "cpp_engine.so"
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-shared", "-fPIC"]
+    flags += ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    source = EXAMPLES / "cpp" / "engine.cpp"
+    subprocess.run([compiler, *flags, f"-I{include}", str(source), "-o", str(target)], check=True)
+    spec = spec_from_file_location("cpp_engine", target)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Exported:
+    """Capsules that C++ made."""
+
+    def __init__(self, capsules: tuple[Any, Any]) -> None:
+        self._capsules = capsules
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self._capsules
+
+
+def stored(file: Any) -> pa.RecordBatchReader:
+    """The rows of a data file, as the Parquet reader of an engine hands them out."""
+    data = pq.ParquetFile(file.files["local_path"][0].as_py())
+    return pa.RecordBatchReader.from_batches(data.schema_arrow, data.iter_batches(batch_size=3))
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Snapshot:
+    """A partitioned table with column mapping and deletion vectors."""
+    rows = pa.table({"id": range(40), "kind": ["a", "b"] * 20})
+    properties = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(tmp_path / "n", rows, partition_by=["kind"], configuration=properties)
+    DeltaTable(tmp_path / "n").delete("id IN (3, 4, 17, 38)")
+    return open_snapshot(tmp_path / "n")
+
+
+def test_cpp_lists_files_and_skips_deleted_rows(cpp: Any, numbers: Snapshot) -> None:
+    plan = numbers.scan(predicate="kind = 'a'").plan_files()
+    assert cpp.list_files(plan) == list(zip(*(plan.files[n].to_pylist() for n in ("path", "size")), strict=True))
+    whole = numbers.scan().plan_files()
+    deleted = whole.deleted_rows()
+    for n, file in enumerate(whole):
+        left = numbers.scan(predicate=f"kind = '{file.files['partition_values'][0].as_py()['kind']}'").to_table()["id"]
+        assert cpp.total(stored(file), "id", deleted, n) == (len(left), sum(left.to_pylist()))
+        assert cpp.total(stored(file), "id", deleted.slice(n), 0) == (len(left), sum(left.to_pylist()))
+
+
+def test_cpp_reads_rows_that_the_kernel_made(cpp: Any, mapped: Snapshot) -> None:
+    plan = mapped.scan(columns=["id"], predicate="id > 9").plan_files()
+    nothing = pa.array([[]], pa.large_list(pa.int64()))
+    found = [cpp.total(file.read_file(0, stored(file)), "id", nothing, 0) for file in plan]
+    expected = mapped.scan(columns=["id"], predicate="id > 9").to_table()["id"].to_pylist()
+    assert (sum(c for c, _ in found), sum(s for _, s in found)) == (len(expected), sum(expected))
+
+
+def test_cpp_deletes_rows_and_adds_a_file_with_statistics(cpp: Any, numbers: Snapshot) -> None:
+    transaction = numbers.begin("CPP")
+    for file in numbers.scan().plan_files():
+        positions = Exported(cpp.positions_below(stored(file), "id", 10))
+        transaction.remove_rows(file.files["path"][0].as_py(), positions)
+    rows = pa.table({"id": [100, 90, 95]})
+    place = Path(numbers.uri) / "from-cpp.parquet"
+    pq.write_table(rows, place)
+    action = cpp.add_action(place.name, place.stat().st_size, 1_700_000_000_000, "kind", "c", rows, "id")
+    transaction.add_files(Exported(action))
+    latest = transaction.commit().snapshot
+    assert ids(latest) == [*sorted({*range(10, 40)} - {17, 38}), 90, 95, 100]
+    assert DeltaTable(latest.uri).verify(deep="rows").ok
+    (added,) = latest.scan(predicate="kind = 'c'").plan_files().files.to_pylist()
+    assert (added["num_rows"], added["partition_values"]) == (3, {"kind": "c"})
+    assert len(latest.scan(predicate="id > 95").plan_files()) == 1, "its statistics prune the others"
+    assert len(latest.scan(predicate="id > 100").plan_files()) == 0
+
+
+def test_cpp_gets_conflicts_and_repeats(cpp: Any, numbers: Snapshot) -> None:
+    def delete(snapshot: Snapshot, limit: int) -> Any:
+        transaction = snapshot.begin("CPP")
+        for file in snapshot.scan().plan_files():
+            positions = Exported(cpp.positions_below(stored(file), "id", limit))
+            transaction.remove_rows(file.files["path"][0].as_py(), positions)
+        return transaction
+
+    late = delete(numbers, 20)
+    removal = numbers.begin("DELETE")
+    removal.remove_files(removed_files(numbers.scan(predicate="kind = 'a'").files()))
+    removal.commit()
+    with pytest.raises(CommitConflictError):
+        late.commit()
+    assert delete(numbers.update(), 20).commit().attempts == 1
+    assert ids(numbers) == list(range(21, 40, 2))
+
+
+def test_cpp_rejects_what_it_can_not_read(cpp: Any, numbers: Snapshot) -> None:
+    plan = numbers.scan().plan_files()
+    with pytest.raises(ValueError, match="there is no column missing"):
+        cpp.total(stored(plan[0]), "missing", plan.deleted_rows(), 0)
+    with pytest.raises(ValueError, match="there is no such file"):
+        cpp.total(stored(plan[0]), "id", plan.deleted_rows(), 7)
+    with pytest.raises(AttributeError):
+        cpp.list_files([1])
+    with pytest.raises(ValueError, match="without nulls"):
+        cpp.add_action("x", 1, 1, "kind", "c", pa.table({"id": [1, 2, None]}), "id")

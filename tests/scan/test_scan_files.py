@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import pickle
 import shutil
@@ -324,3 +325,82 @@ def test_live_files_are_a_stream(deleted: Snapshot) -> None:
     found = pa.table(deleted.files)
     assert found.equals(deleted.scan().files())
     assert {"path", "dvId", "partitionValues"} <= set(found.column_names)
+
+
+def test_coroutines_share_a_snapshot_beside_a_writer(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(10)}), configuration={"delta.enableDeletionVectors": "true"})
+    DeltaTable(tmp_path).delete("id = 9")
+    shared = open_snapshot(tmp_path)
+    scan = shared.scan(predicate="id >= 0")
+    plan = scan.plan_files()
+
+    async def read(number: int) -> tuple[int, int]:
+        if number % 3 == 0:
+            found = await asyncio.to_thread(rows_of, plan)
+            return 1, found.num_rows
+        if number % 3 == 1:
+            return 1, (await asyncio.to_thread(scan.to_table)).num_rows
+        latest = await asyncio.to_thread(shared.update)
+        return latest.version, (await asyncio.to_thread(latest.scan(predicate="id >= 0").to_table)).num_rows
+
+    async def write() -> None:
+        for _ in range(10):
+            rows = pa.table({"id": range(10)})
+            await asyncio.to_thread(write_deltalake, tmp_path, rows, mode="append")
+
+    async def main() -> list[tuple[int, int]]:
+        writing = asyncio.create_task(write())
+        found = await asyncio.gather(*(read(n) for n in range(150)))
+        await writing
+        return [*found, *(await asyncio.gather(*(read(n) for n in range(30))))]
+
+    found = asyncio.run(main())
+    assert all(rows == 9 + 10 * (version - 1) for version, rows in found)
+    assert max(found) == (11, 109)
+
+
+def test_coroutines_that_commit_lose_no_row(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [0]}))
+    shared = open_snapshot(tmp_path)
+
+    def append(number: int) -> int:
+        transaction = shared.begin("WRITE", {"mode": "Append"})
+        name = f"{number}.parquet"
+        pq.write_table(pa.table({"id": [number]}), tmp_path / name)
+        transaction.add_files(
+            pa.table(
+                {
+                    "path": [name],
+                    "partitionValues": pa.array([[]], pa.map_(pa.string(), pa.string())),
+                    "size": [(tmp_path / name).stat().st_size],
+                    "modificationTime": [1],
+                    "dataChange": [True],
+                    "stats": ['{"numRecords":1}'],
+                }
+            )
+        )
+        return transaction.commit(max_retries=100).version
+
+    async def main() -> list[int]:
+        return await asyncio.gather(*(asyncio.to_thread(append, n) for n in range(1, 25)))
+
+    assert sorted(asyncio.run(main())) == list(range(1, 25))
+    assert sorted(shared.update().scan().to_table()["id"].to_pylist()) == list(range(25))
+
+
+def test_snapshots_and_scans_pickle_to_other_processes(deleted: Snapshot) -> None:
+    expected = deleted.scan(predicate="id > 2").to_table().to_pylist()
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        found = pool.map(_scan, [pickle.loads(pickle.dumps(s)) for s in (deleted, deleted)])
+        other = pool.apply(_table_of, (deleted.scan(predicate="id > 2"),))
+    assert found == [expected, expected]
+    assert other == expected
+
+
+def _scan(snapshot: Snapshot) -> list[dict[str, Any]]:
+    return snapshot.scan(predicate="id > 2").to_table().to_pylist()
+
+
+def _table_of(scan: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = scan.to_table().to_pylist()
+    return found

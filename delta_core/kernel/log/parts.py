@@ -5,6 +5,8 @@ from __future__ import annotations
 from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
+    from hashlib import sha256 as sha256
+
     from delta_core.kernel.log.cache_folder import find_cache as find_cache
     from delta_core.kernel.log.cached_files import cached_files as cached_files
     from delta_core.kernel.log.checkpoint import CheckpointReader as CheckpointReader, read_removes as read_removes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -123,7 +122,7 @@ def _listed_mark(file: LogFile) -> LogMark | None:
 
 def _listed_identity(file: LogFile) -> FileIdentity | None:
     if file.data is not None:
-        return FileIdentity(len(file.data), hashlib.sha256(file.data).hexdigest())
+        return FileIdentity(len(file.data), parts.sha256(file.data).hexdigest())
     if file.size is None or not file.tag:  # stores list times in whole seconds, too coarse for a file written again
         return None
     return FileIdentity(file.size, file.tag, file.modified_ms)

@@ -1,4 +1,4 @@
-"""Loaded on first use (`runtime.lazy`): descriptions of scans, files for other readers, and vectors of dropped rows."""
+"""Loaded on first use (`runtime.lazy`): applied plans, descriptions, files for other readers, vectors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from delta_core.expressions.printing import format_sql as format_sql
+    from delta_core.kernel.scan.apply import CompiledPlan as CompiledPlan
     from delta_core.kernel.scan.explain import (
         describe_effects as describe_effects,
         describe_predicate as describe_predicate,

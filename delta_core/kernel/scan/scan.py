@@ -29,7 +29,6 @@ from delta_core.kernel.plugins.rules import MetadataColumn
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.scan import parts
-from delta_core.kernel.scan.apply import CompiledPlan
 from delta_core.kernel.scan.file_context import FileContext, NoVectors
 from delta_core.kernel.scan.plan import (
     FILE_PATH,
@@ -496,7 +495,7 @@ class Scan(PlannedRows):
     ) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
         context = inputs.context()
-        apply = CompiledPlan(plan, context, self._build, texts=texts)
+        apply = parts.CompiledPlan(plan, context, self._build, texts=texts)
         # a file that is read at all is checked whole
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(
