@@ -265,7 +265,18 @@ class FeatureContract(CostContract):
         return replace(state, metadata=metadata, schema=metadata.schema)
 
     def make(self, example: ExampleTable, folder: Path) -> MadeTable:
-        """Make a table and write its rows."""
+        """Make a table and write its rows.
+
+        Override it for a feature whose rules depend on domains or actions of its own: begin a transaction on
+        ``made.snapshot``, stage them with ``set_domain`` or ``add_action``, and commit.
+
+        Parameters
+        ----------
+        example : ExampleTable
+            One of `tables`.
+        folder : Path
+            Where the table is made.
+        """
         with self.step("making the table"):
             made = MadeTable(example, self.name, self.registry, folder)
         with self.step("writing rows"):

@@ -48,6 +48,11 @@ class ExampleTable(Struct, frozen=True):
         The rows that reads return, in any order; ``rows`` unless given. Needed for filters and filled columns.
     breaking : mapping of str to pyarrow.Table
         Rows that each RowCheck rejects, by the check's name.
+
+    Notes
+    -----
+    A table that needs a domain, or an action of the feature's own kind, is made by a `FeatureContract.make` of the
+    test class: it commits them to what the inherited method returns.
     """
 
     rows: pa.Table = pa.table({"id": pa.array([1, 2, 3, 4], pa.int64()), "name": ["a", "b", None, "d"]})

@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core import DeltaTable, write_deltalake
-from delta_core.api import ScanFiles, Snapshot, format_sql, open_snapshot
+from delta_core import DeltaTable, Field, write_deltalake
+from delta_core.api import ScanFiles, Snapshot, StructType, create_table, format_sql, open_context, open_snapshot
 from delta_core.errors import DataFileError, DataFileNotFoundError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.testing.table_builder import TableBuilder
+from tests.testing import honest_plugin
 
 PERSON = {"type": "struct", "fields": [
     {"name": "name", "type": "string", "nullable": True, "metadata": {}},
@@ -404,3 +406,34 @@ def _scan(snapshot: Snapshot) -> list[dict[str, Any]]:
 def _table_of(scan: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = scan.to_table().to_pylist()
     return found
+
+
+@pytest.fixture
+def stamped(tmp_path: Path) -> Snapshot:
+    """A table of a plugin that hides, checks and drops rows, and stores a column of its own."""
+    registry = PluginRegistry([honest_plugin.Plugin()])
+    properties: dict[str, str | None] = {honest_plugin.ON: "true"}
+    schema = StructType([Field("id", "long"), Field("doubled", "long")])
+    create_table(open_context(str(tmp_path / "s"), plugins=registry), schema, properties=properties)
+    table = DeltaTable(tmp_path / "s", plugins=registry)
+    write_deltalake(table, pa.table({"id": [1, 2, 150, 4]}), mode="append")
+    table.delete("id = 2")
+    return open_snapshot(tmp_path / "s", plugins=registry)
+
+
+def test_rules_of_plugins_are_applied(stamped: Snapshot) -> None:
+    plan = check(stamped, columns=["id", "doubled"], metadata=["_stamp"])
+    assert plan.steps == ("deleted_rows", "checks", "filter", "computed_columns")
+    assert plan.physical_schema.names == ["id", "doubled", "_acme_stamp"]
+    assert plan.filter is not None
+    assert format_sql(plan.filter) == "id < 100L"
+    assert rows_of(plan)["id"].to_pylist() == [1, 4]
+
+
+def test_rows_that_a_check_forbids_are_rejected_by_place(stamped: Snapshot) -> None:
+    plan = stamped.scan(columns=["id"]).plan_files()
+    path = plan.files["local_path"][0].as_py()
+    stored = pq.read_table(path)
+    changed = stored.set_column(0, "id", pa.array([1, 2, 150, 5]))
+    with pytest.raises(DataFileError, match=r"Row 3 of data file .* fails the check 'stamp fits' of acme.stamp"):
+        plan.read_file(0, changed).read_all()

@@ -74,7 +74,10 @@ CHANGE_FILE = pa.schema([(n, FILE_COLUMNS[n]) for n in ("path", "partitionValues
 
 
 class ActionKind(Struct, frozen=True):
-    """A kind of action and how it reconciles.
+    """A kind of action and how it reconciles; a feature declares its own in `TableFeature.actions`.
+
+    `Transaction.add_action` and the rule `ExtraAction` add actions of the kind; `Snapshot.custom_actions` returns those
+    that are in force.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ from delta_core.kernel.scan.plan import (
     resolve_columns,
 )
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
+from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array, strings_of
 from delta_core.runtime.logs import debug_log
 from delta_core.runtime.processes import cached_property
 from delta_core.scan.rows import PlannedRows, Texts
@@ -675,12 +675,12 @@ class _Inputs:
         source, plan = self._source, self._plan
         storage, state = source.engine.storage, source.state
         paths = self.table.column("path")
-        uris = pa.array(path_uris(paths, storage.uri), pa.string())
+        uris = strings_of(path_uris(paths, storage.uri))
         constants = [uris if leaf == LOCATION else self._constant(leaf) for leaf in plan.constants]
         columns = {
             "path": paths,
             "uri": uris,
-            "local_path": pa.array(storage.local_paths(self.paths), pa.string()),
+            "local_path": strings_of(storage.local_paths(self.paths)),
             "size": self.table.column("size"),
             "num_rows": self._files.statistics([NUM_RECORDS]).column(0),
         }

@@ -249,16 +249,21 @@ class ScanFiles:
         ('filter', 'partition_values')
         """
         plan = self._context.plan
-        values = [o.value for o in plan.outputs]
-        of_partitions = [v for v in values if _is_partition(plan, v)]
-        stored = [v for v in values if isinstance(v, PhysicalSource) or v == ConstantSource(None)]
+        names = plan.logical.names
+        of_partitions = [o for o in plan.outputs if _is_partition(plan, o.value)]
+        stored = [
+            o
+            for o in plan.outputs
+            if o.value == ConstantSource(None)
+            or (isinstance(o.value, PhysicalSource) and names[o.value.index] == o.field.name)
+        ]
         found: dict[ScanStep, bool] = {
             "deleted_rows": self._has_vectors,
             "checks": bool(plan.checks),
             "filter": plan.filter is not None,
             "partition_values": bool(of_partitions),
             "column_names": plan.match == "id" or not plan.physical.equals(plan.logical),
-            "computed_columns": len(values) > len(of_partitions) + len(stored),
+            "computed_columns": len(plan.outputs) > len(of_partitions) + len(stored),
         }
         return tuple(step for step, is_needed in found.items() if is_needed)
 

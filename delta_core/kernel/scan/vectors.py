@@ -69,7 +69,7 @@ def read_dropped_rows(storage: Storage, selectors: Sequence[RowSelector], files:
         if selector.decode_all is not None and located.num_rows:
             reader = _ManyVectors(storage, selector, located, files.num_rows)
             sets |= reader.read()
-            located = located.filter(bool_array(~reader.is_read))
+            located = pc.filter(located, bool_array(~reader.is_read))
         left: dict[int, RowSet] = {}
         _read(storage, selector, located, left)
         sets = sets.with_more(left)
