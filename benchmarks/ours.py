@@ -265,6 +265,23 @@ def checksums(table: Path, small: Path) -> Work:
     return summing(row_checksum, table, small)
 
 
+def edit_distances(table: Path, small: Path) -> Work:
+    """Add up edit distances by a function of rows."""
+    from benchmarks.row_functions import by_numba, pairs
+
+    by_numba(*pairs(small))
+    found = pairs(table)
+    return lambda: by_numba(*found)
+
+
+def rows_for_numba(table: Path, small: Path) -> Work:
+    """Answer with the number of rows from which a function of rows is worth its first call in a new process."""
+    from benchmarks.row_functions import by_numba, from_how_many_rows, pairs
+
+    by_numba(*pairs(small))
+    return partial(from_how_many_rows, table)
+
+
 def chain_of_open(table: Path, small: Path) -> Work:
     """Open over a slow store; answer with the longest chain of calls."""
     from benchmarks import latency

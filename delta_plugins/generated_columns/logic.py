@@ -220,7 +220,8 @@ def _check_call(table: TableState, f: Field, part: Call | Literal) -> None:
     if isinstance(part, Literal):
         if isinstance(part.type, PrimitiveType) and part.type.type.startswith("interval"):
             raise _unsupported(f, "INTERVAL", "add days with date_add, or months with add_months")
-    elif part.function not in _ALLOWED:
+    # a function of a plugin is one of a feature that the table's protocol lists: writers without it reject the table
+    elif part.function not in _ALLOWED and part.function not in table.functions:
         raise _unsupported(f, part.function, "Spark takes only built-in functions that are the same at all times")
     elif part.function == "[]" and isinstance(bind_typed(part.args[0], table.schema, table.functions).type, MapType):
         raise _unsupported(f, "m[key]", "use element_at(m, key)")

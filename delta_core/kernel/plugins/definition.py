@@ -78,7 +78,7 @@ def define_table(
         reader_features=plugins.canonical(supported.reader),
         types=plugins.types,
         domains=declared_domains(plugins, domains),
-        functions=plugins.functions,
+        functions=plugins.stored_functions,
     )
     active = active_features(plugins, state)
     state = replace(state, active=active | plugins.unknown)

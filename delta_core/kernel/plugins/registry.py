@@ -16,11 +16,13 @@ import pluggy
 from delta_core.errors import (
     FeatureRequirementError,
     HookContractError,
+    InvalidArgumentError,
     PluginConflictError,
     PluginError,
     UnsupportedFeatureError,
     did_you_mean,
 )
+from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.plugins import hookspecs
 from delta_core.kernel.plugins.answers import find_misfit
@@ -46,9 +48,18 @@ class PluginRegistry:
         Plugins given by hand, each with ``FEATURE``; they go before installed ones of the same name.
     installed : bool
         Whether to look for entry points too.
+    functions : iterable of Function
+        Functions that predicates, updates and merges may call, whatever features a table has. Expressions that a table
+        stores can't: other readers of the table would not have them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A function has the name of a built-in one, or two have one name.
     """
 
-    def __init__(self, plugins: Iterable[Any] = (), installed: bool = True) -> None:
+    def __init__(self, plugins: Iterable[Any] = (), installed: bool = True, functions: Iterable[Function] = ()) -> None:
+        self._functions = _named_functions(functions)
         self._given: dict[str, Any] = {}
         for plugin in plugins:
             feature = _feature_of(plugin, getattr(plugin, "__name__", repr(plugin)))
@@ -135,7 +146,9 @@ class PluginRegistry:
         key = features.all
         if key not in self._sets:
             plugins = {_feature_of(p, n).name: p for n in sorted(key) if (p := self.load(n)) is not None}
-            self._sets[key] = PluginSet(plugins, frozenset(n for n in key if self.load(n) is None))
+            self._sets[key] = PluginSet(
+                plugins, frozenset(n for n in key if self.load(n) is None), functions=self._functions
+            )
         return self._sets[key]
 
     def requests(self, arguments: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -228,6 +241,22 @@ def _contract_errors(plugins: Mapping[str, Any]) -> dict[str, PluginError]:
     return errors
 
 
+def _named_functions(functions: Iterable[Function]) -> dict[str, Function]:
+    found: dict[str, Function] = {}
+    for f in functions:
+        if not isinstance(f, Function):
+            raise InvalidArgumentError(
+                f"PluginRegistry has {f!r} among its functions, expected a Function: row_function(...).as_function()."
+            )
+        if is_builtin(f.name) or f.name != f.name.lower() or f.name in found:
+            raise InvalidArgumentError(
+                f"PluginRegistry has a function named {f.name!r}, expected a lower-case name that is neither built in "
+                "nor that of another function: as_function(name) sets it."
+            )
+        found[f.name] = f
+    return found
+
+
 def _load(point: Any) -> Any:
     try:
         plugin = point.load()
@@ -277,10 +306,19 @@ class PluginSet:
         By canonical feature name.
     unknown : frozenset of str
         Writer features of the table that no plugin provides.
+    functions : Mapping of str to Function
+        Further functions for expressions that the table does not store.
     """
 
-    def __init__(self, plugins: Mapping[str, Any], unknown: frozenset[str], check: bool = True) -> None:
+    def __init__(
+        self,
+        plugins: Mapping[str, Any],
+        unknown: frozenset[str],
+        check: bool = True,
+        functions: Mapping[str, Function] | None = None,
+    ) -> None:
         self._plugins = plugins
+        self._given_functions = functions or {}
         self.features: dict[str, TableFeature] = {n: plugins[n].FEATURE for n in _ordered(plugins)}
         self.unknown = unknown
         if check:
@@ -312,7 +350,24 @@ class PluginSet:
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
-        """The functions that the features add to expressions, by name.
+        """The functions that expressions may call, by name: those of the features, and those of the registry.
+
+        Raises
+        ------
+        PluginConflictError
+            If two define one function.
+        """
+        twice = sorted(self.stored_functions.keys() & self._given_functions.keys())
+        if twice:
+            raise PluginConflictError(
+                f"Function {twice[0]!r} is defined by {self.stored_functions[twice[0]].feature}, a feature of the "
+                "table, and by PluginRegistry(functions=...). Rename the latter."
+            )
+        return {**self.stored_functions, **self._given_functions}
+
+    @cached_property
+    def stored_functions(self) -> Mapping[str, Function]:
+        """The functions that the features add to expressions, those that the table stores too, by name.
 
         Raises
         ------
@@ -340,7 +395,7 @@ class PluginSet:
         if name not in self.features:
             return self
         plugins = {n: p for n, p in self._plugins.items() if n != name}
-        return PluginSet(plugins, self.unknown, check=False)
+        return PluginSet(plugins, self.unknown, check=False, functions=self._given_functions)
 
     def collect(self, hook: str, **arguments: Any) -> list[Any]:
         """Call a ``list`` hook and return its answers concatenated, in plugin order."""
