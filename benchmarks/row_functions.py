@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.kernels.jit import row_function
+from delta_core.api import row_function
 
 __all__ = ["edit_distance", "from_how_many_rows", "pairs"]
 

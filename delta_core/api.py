@@ -84,6 +84,7 @@ with lazy_imports(__name__):
     from delta_core.expressions.plugin_functions import Function as Function
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.raising import may_raise as may_raise, types_in as types_in
+    from delta_core.expressions.row_functions import RowFunction as RowFunction, row_function as row_function
     from delta_core.expressions.skipping import plan_skipping as plan_skipping
     from delta_core.expressions.sql import parse_sql as parse_sql, portable_sql as portable_sql
     from delta_core.formats import (

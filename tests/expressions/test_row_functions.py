@@ -22,8 +22,8 @@ from delta_core.errors import (
     PluginError,
     UnsupportedExpressionError,
 )
+from delta_core.expressions.row_functions import RowFunction, row_function
 from delta_core.kernel.plugins.registry import PluginRegistry
-from delta_core.kernels.jit import RowFunction, row_function
 from delta_core.schema.types import Field
 
 pytest.importorskip("numba", reason="numba is not installed")
