@@ -465,14 +465,14 @@ def test_files_and_their_directories_are_synced(tmp_path: Path, monkeypatch: pyt
 
 def test_files_are_synced_when_the_wait_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
-    original = written_files._sync
+    original = written_files.sync_path
 
     def slow(path: str) -> None:
         time.sleep(0.05)
         original(path)
         synced.append(path)
 
-    monkeypatch.setattr(written_files, "_sync", slow)
+    monkeypatch.setattr(written_files, "sync_path", slow)
     syncs: list[Any] = []
     write = replace(write_options(partitioned=True), syncs=syncs)
     found = write_parquet_files(open_storage(str(tmp_path)), write, table(20), by_remainder)
@@ -703,10 +703,14 @@ def test_columns_whose_paths_are_equal_are_left_to_pyarrow(tmp_path: Path, monke
 def test_full_disk_at_the_last_bytes_of_a_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
 
-    def full(handle: int, data: bytes, at: int) -> int:
-        raise OSError(28, "No space left on device")
+    original = os.write
 
-    monkeypatch.setattr(os, "pwrite", full)
+    def full(handle: int, data: bytes) -> int:
+        if data.endswith(b"PAR1"):
+            raise OSError(28, "No space left on device")
+        return original(handle, data)
+
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(EngineError, match=r"data file 'f\.parquet'.*No space left"):
         write_texts(tmp_path, texts([["a"] * 100]), 100)
     assert not list(tmp_path.rglob("*.parquet"))
@@ -714,8 +718,16 @@ def test_full_disk_at_the_last_bytes_of_a_file_is_an_error(tmp_path: Path, monke
 
 def test_footer_is_written_whole_if_the_disk_takes_it_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_writer, "CODED_ROWS", 1)
-    original = os.pwrite
-    monkeypatch.setattr(os, "pwrite", lambda handle, data, at: original(handle, data[:7], at))
+    original, parts = os.write, []
+
+    def in_parts(handle: int, data: bytes) -> int:
+        if not data.endswith(b"PAR1"):
+            return original(handle, data)
+        parts.append(data[:7])
+        return original(handle, data[:7])
+
+    monkeypatch.setattr(os, "write", in_parts)
     rows = texts([["a", "b"] * 50])
     write_texts(tmp_path, rows, 100)
+    assert len(parts) > 3
     assert pq.ParquetFile(tmp_path / "f.parquet").read().equals(rows)
