@@ -52,7 +52,7 @@ def main() -> None:
         run(folder, "examples/quickstart.py", str(folder / "demo"))
         run(folder, "-m", "delta_core", "head", str(folder / "demo" / "weather"))
         # the options of pyproject.toml need pytest-xdist
-        options = ("-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
+        options = ("-q", "-rs", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
         run(folder, "-m", "pytest", *options, *FILES)
 
 
