@@ -18,6 +18,7 @@ from delta_core.api import (
     CommitInfoField,
     CommitSummary,
     ExtraAction,
+    FileRequirement,
     FillColumn,
     Function,
     HiddenColumn,
@@ -96,6 +97,7 @@ WRITE = {
     "check": RowCheck(NAME, "positive", Call(">", (ID, Literal(0, LONG)))),
     "fill": FillColumn(NAME, ("doubled",), Call("acme_twice", (ID,))),
     "remove": RemoveRows(NAME, encode),
+    "files": FileRequirement(NAME, folder="acme/stamped"),
 }
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.api import (
     VECTOR_LOCATION,
     ActionColumn,
@@ -38,6 +39,7 @@ from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernels.row_set import RowSet
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
+from delta_core.testing.table_builder import TableBuilder
 from tests.testing import honest_plugin as honest
 from tests.testing.honest_plugin import FEATURE, LIMIT, LONG, NAME, ON, READ, STRING, WRITE, Plugin, commit, is_on
 
@@ -97,6 +99,30 @@ def test_honest_plugin_passes(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_honest_plugin_passes_on_spark(java: Path, tmp_path: Path) -> None:
     contract(Plugin()).test_rows_are_the_same_on_spark(tmp_path)
+    (table,) = [p for p in tmp_path.iterdir() if p.name == "0"]
+    files = [p.relative_to(table).parts for p in table.rglob("*.parquet") if "_delta_log" not in p.parts]
+    # Spark's job and the contract's own writes
+    assert {parts[:2] for parts in files} == {("acme", "stamped")}
+    assert any(parts[2].startswith("job-") for parts in files)
+
+
+def test_upkeep_finds_the_files_of_a_folder(tmp_path: Path) -> None:
+    plugins = PluginRegistry([Plugin()])
+    fields = {"id": "long", "name": "string", "doubled": "long"}
+    TableBuilder(tmp_path).create(fields, features=[NAME], properties={ON: "true"})
+    table = DeltaTable(str(tmp_path), plugins=plugins)
+    for i in range(1, 4):
+        write_deltalake(table, pa.table({"id": [i], "name": ["a"]}), mode="append")
+    (tmp_path / "acme/stamped/stray.parquet").write_bytes(b"")
+    table.optimize.compact()
+    found = table.vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
+    left = {p.relative_to(tmp_path).as_posix() for p in (tmp_path / "acme").rglob("*.parquet")}
+    assert "acme/stamped/stray.parquet" in found
+    assert left == set(table.snapshot().files.columns(["path"])["path"].to_pylist())
+    assert table.scan(columns=["id", "doubled"]).to_table().sort_by("id").to_pydict() == {
+        "id": [1, 2, 3],
+        "doubled": [2, 4, 6],
+    }
 
 
 # --- mistakes ------------------------------------------------------------------------------
@@ -417,6 +443,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a selector that drops other rows": (
         lambda: Plugin(read_rules=reads(selector=replace(READ["selector"], decode=_one_row))),
         "Hook read_rules.*RowSelector drops other rows",
+    ),
+    "a folder that readers take for hidden": (
+        lambda: Plugin(write_rules=writes(files=replace(WRITE["files"], folder="_acme"))),
+        "FileRequirement.folder of hook write_rules.*returned '_acme'",
+    ),
+    "a folder outside the table": (
+        lambda: Plugin(write_rules=writes(files=replace(WRITE["files"], folder="acme/../.."))),
+        "FileRequirement.folder of hook write_rules.*'acme/../..'; expected a relative path",
     ),
     "an encoder that fails": (
         lambda: Plugin(write_rules=writes(remove=replace(WRITE["remove"], encode=_raise))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from delta_core.engines.writer_properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.errors import ConstraintViolationError, ExpressionError, InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import (
+    ConstraintViolationError,
+    ExpressionError,
+    HookContractError,
+    InvalidArgumentError,
+    PluginConflictError,
+    SchemaMismatchError,
+)
 from delta_core.expressions.ast import (
     Call,
     Cast,
@@ -558,6 +566,43 @@ def test_random_prefix_hides_the_partition(make: Make) -> None:
     assert len(written.paths[0].partition("/")[0]) == 2
     assert "secret" not in written.paths[0]
     assert rows(snapshot) == [{"p": "secret", "id": 1}]
+
+
+@pytest.mark.parametrize("random_prefix", [False, True], ids=["plain", "prefixed"])
+def test_new_files_are_in_the_folder_that_a_feature_names(make: Make, random_prefix: bool) -> None:
+    asked = FileRequirement("asking", folder="bronze/2026", random_prefix=random_prefix)
+    table = make({"p": "string", "id": "long"}, asked, partition_by=["p"])
+    snapshot, written = append(table, pa.table({"p": ["a", "b"], "id": [1, 2]}))
+    below = "[A-Za-z0-9]{2}" if random_prefix else "p=[ab]"
+    assert all(re.fullmatch(f"bronze/2026/{below}/part-[^/]+", path) for path in written.paths)
+    assert len(set(written.paths)) == 2
+    assert rows(open_snapshot(snapshot.uri), predicate="p = 'b'") == [{"p": "b", "id": 2}]
+
+
+def test_change_files_are_in_the_same_folder_below_theirs(make: Make) -> None:
+    rules = ChangeCapture("asking", "_change_type"), FileRequirement("asking", folder="bronze")
+    table = make({"id": "long"}, *rules)
+    plan = plan_write(table.state, table.plugins, "UPDATE")
+    written = write_change_files(table.engine, plan, pa.table({"id": [1], "_change_type": ["delete"]}))
+    assert written.paths[0].startswith("_change_data/bronze/cdc-00000-")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["_delta_log", "a/_b", ".a", "a/.", "a/..", "..", "/a", "a/", "a//b", "s3://b", "C:", "a\\b", "a b", "a%20", "é",
+     "a.", "a\n", "a" * 201],
+)  # fmt: skip
+def test_folder_that_is_hidden_or_no_plain_relative_path_is_rejected(make: Make, folder: str) -> None:
+    table = make({"id": "long"}, FileRequirement("asking", folder=folder))
+    with pytest.raises(HookContractError, match=r"FileRequirement\.folder of hook write_rules of plugin 'asking'"):
+        write(table, pa.table({"id": [1]}))
+    assert not list(Path(table.uri).rglob("*.parquet"))
+
+
+def test_two_folders_of_one_table_conflict(make: Make) -> None:
+    table = make({"id": "long"}, *[FileRequirement("asking", folder=f) for f in ("a", "b")])
+    with pytest.raises(PluginConflictError, match="'a' and 'b'"):
+        write(table, pa.table({"id": [1]}))
 
 
 # --- statistics ----------------------------------------------------------------------------

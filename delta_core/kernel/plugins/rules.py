@@ -294,6 +294,9 @@ class FileRequirement(Struct, frozen=True):
         Whether names of files begin with a random folder.
     field_ids : bool
         Whether Parquet fields carry their ids.
+    folder : str
+        The folder of new data files, from the table's root, such as ``bronze/2026``; empty: the root. Each part begins
+        with a letter or digit, and has letters, digits and ``._=@+-``. Two features can't name different folders.
     """
 
     feature: str
@@ -302,6 +305,7 @@ class FileRequirement(Struct, frozen=True):
     num_records: bool = False
     random_prefix: bool = False
     field_ids: bool = False
+    folder: str = ""
 
 
 class EncodedRows(Struct, frozen=True):

@@ -316,14 +316,16 @@ def _write(
     numbers = itertools.count()
     names = [n for n, _ in prepare.partitions.columns]
     length = read_property(plan.table.configuration, "delta.randomPrefixLength")
+    kind = "cdc" if directory else "part"
+    top = "/".join(filter(None, (directory, plan.requirements.folder)))
 
     def name(partition: int) -> str:
-        own = file_name(next(numbers), properties.compression or "", "cdc" if directory else "part")
+        own = file_name(next(numbers), properties.compression or "", kind)
         if plan.requirements.random_prefix:
             place = random_prefix(length)
         else:
             place = partition_directory(names, prepare.partitions.keys[partition])
-        path = "/".join(p for p in (directory, place, own) if p)
+        path = "/".join(p for p in (top, place, own) if p)
         begun.append(path)
         return path
 

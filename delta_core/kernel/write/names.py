@@ -11,7 +11,15 @@ from urllib.parse import quote
 
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["CHANGE_DIRECTORY", "encode_path", "file_name", "local_uri", "partition_directory", "random_prefix"]
+__all__ = [
+    "CHANGE_DIRECTORY",
+    "encode_path",
+    "file_name",
+    "is_folder",
+    "local_uri",
+    "partition_directory",
+    "random_prefix",
+]
 
 CHANGE_DIRECTORY = "_change_data"
 #: The text of null in a directory.
@@ -20,6 +28,8 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = {ord(c): f"%{ord(c):02X}" for c in (*map(chr, range(32)), *"\"#%'*/:=?\\{[]^\x7f")}
 #: The characters that have to be percent-encoded in a path.
 _NOT_IN_PATHS = lazy_pattern(r"[^A-Za-z0-9/=\-_.~!$&'()*+,;:@]+")
+#: A folder that every store can have, that no reader takes for hidden, and that is spelled alike in paths and URIs.
+_FOLDER = lazy_pattern(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._=@+-]{0,198}[A-Za-z0-9_=@+-])?(?:/(?!\Z)|\Z))+")
 _LETTERS = string.ascii_letters + string.digits
 #: Directories longer than file systems take are cut: the log, not the directory, specifies the value.
 _MAX_NAME_BYTES = 200
@@ -54,6 +64,11 @@ def _random_uuid() -> str:
 def random_prefix(length: int = 2) -> str:
     """Return the random directory that files go into if their path must contain nothing."""
     return "".join(secrets.choice(_LETTERS) for _ in range(length))
+
+
+def is_folder(path: str) -> bool:
+    """Whether new files may lie in a folder that a feature names."""
+    return _FOLDER.fullmatch(path) is not None
 
 
 def partition_directory(columns: Sequence[str], values: Sequence[str | None]) -> str:

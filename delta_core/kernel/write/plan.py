@@ -36,6 +36,8 @@ from delta_core.kernel.plugins.rules import (
 )
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.properties import read_property
+from delta_core.kernel.write.names import is_folder
+from delta_core.runtime.plugin_errors import contract_error
 from delta_core.runtime.processes import cached_property
 from delta_core.schema.fields import Path, find, format_path
 from delta_core.schema.types import DataType, PrimitiveType, UserDefinedType, spark_name
@@ -248,7 +250,26 @@ def _united(requirements: Iterable[FileRequirement]) -> FileRequirement:
         whether(lambda r: r.num_records),
         whether(lambda r: r.random_prefix),
         whether(lambda r: r.field_ids),
+        _folder(given),
     )
+
+
+def _folder(requirements: Iterable[FileRequirement]) -> str:
+    """Return the folder of new files; names that readers take for hidden, or for other places, are rejected."""
+    given = [r for r in requirements if r.folder]
+    for r in given:
+        if not is_folder(r.folder):
+            what = (
+                f"returned {r.folder!r}; expected a relative path whose parts begin with a letter or digit and have "
+                "only letters, digits and ._=@+- (at most 200, without a point at the end)"
+            )
+            raise contract_error(r.feature, "write_rules", "FileRequirement.folder", what)
+        if r.folder != given[0].folder:
+            raise PluginConflictError(
+                f"Features {given[0].feature} and {r.feature} name different folders for new data files: "
+                f"{given[0].folder!r} and {r.folder!r}. Disable one of them."
+            )
+    return given[0].folder if given else ""
 
 
 # --- filled and hidden columns -------------------------------------------------------------

@@ -126,6 +126,8 @@ def _run(job: Job, frame: DataFrame, prepared: PhysicalRows) -> list[str]:
 
 def _directory(plan: WritePlan, changes: bool) -> str:
     parts = [CHANGE_DIRECTORY] if changes else []
+    if plan.requirements.folder:
+        parts.append(plan.requirements.folder)
     if plan.requirements.random_prefix:
         parts.append(random_prefix())
     return "/".join([*parts, f"job-{uuid.uuid4()}"])
