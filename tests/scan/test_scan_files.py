@@ -437,3 +437,15 @@ def test_rows_that_a_check_forbids_are_rejected_by_place(stamped: Snapshot) -> N
     changed = stored.set_column(0, "id", pa.array([1, 2, 150, 5]))
     with pytest.raises(DataFileError, match=r"Row 3 of data file .* fails the check 'stamp fits' of acme.stamp"):
         plan.read_file(0, changed).read_all()
+
+
+def test_batches_with_the_same_names_but_other_field_ids(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path).create({"a": "long", "b": "long"}, column_mapping="id")
+    plan = open_snapshot(builder.append([{"a": 1, "b": 2}]).uri).scan().plan_files()
+    first, second = plan.physical_schema
+    for fields, row in (((first, second), [1, 2]), ((second, first), [2, 1])):
+        named = pa.schema([f.with_name(name) for f, name in zip(fields, "xy", strict=True)])
+        batch = pa.record_batch([pa.array([v]) for v in row], schema=named)
+        found = plan.to_logical(0, batch)
+        assert found is not None
+        assert found.to_pydict() == {"a": [1], "b": [2]}

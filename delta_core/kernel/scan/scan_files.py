@@ -464,7 +464,7 @@ class ScanFiles:
         return self._compiled(file, first, physical)
 
     @cached_property
-    def _conversions(self) -> dict[pa.Schema, _Conversion]:
+    def _conversions(self) -> dict[bytes, _Conversion]:
         return {}
 
     @cached_property
@@ -524,11 +524,12 @@ class _Conversion:
         self._leaves = leaves
 
     @staticmethod
-    def of(known: dict[pa.Schema, _Conversion], found: pa.Schema, context: PlanContext) -> _Conversion:
+    def of(known: dict[bytes, _Conversion], found: pa.Schema, context: PlanContext) -> _Conversion:
         """Return that of a schema: files have few."""
-        made = known.get(found)
+        key = found.serialize().to_pybytes()  # schemas are equal even if their field ids differ
+        made = known.get(key)
         if made is None:
-            made = known[found] = _Conversion(found, context)
+            made = known[key] = _Conversion(found, context)
         return made
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
