@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
@@ -18,6 +19,14 @@ from delta_core.kernels.arrow_buffers import bool_array, is_valid, mask_of, numb
 from delta_core.kernels.jit import as_numpy, load_numba, with_cache
 
 __all__ = ["RowFunction", "row_function"]
+
+#: Held while a function is compiled, one at a time as Numba does. A fork waits for it: the thread that compiles is not
+#: in the child, which would wait for ever.
+_COMPILING = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_COMPILING.release
+    )
 
 
 def row_function(
@@ -47,7 +56,8 @@ def row_function(
       where they overflow. A division by zero and an index outside an array are errors.
     - Rows come in no order, and several threads call at once: a function can't keep anything between calls.
     - The compilation begins in the background as soon as an expression with the function is bound, and the first
-      rows wait for its end. The notes of `array_function` about the cache hold here, too.
+      rows and forks wait for its end. The notes of `array_function` about the cache hold here, too; lambdas and
+      functions inside of others are not cached.
 
     Examples
     --------
@@ -107,7 +117,6 @@ class RowFunction:
         self._check_bounds = check_bounds
         self._loop: Any = None
         self._failure: InvalidArgumentError | MissingDependencyError | None = None
-        self._lock = threading.Lock()
 
     def result(self, types: list[pa.DataType]) -> pa.DataType:
         """Return the type of the result, and begin to compile in the background; as `Function.result`.
@@ -148,7 +157,7 @@ class RowFunction:
         Raises
         ------
         ExpressionError
-            The function raised an error for a row.
+            The function raised an error for a row, or an integer is not exact as the float that is declared.
         InvalidArgumentError
             Numba can't compile the function, or its result does not fit the declared type.
         MissingDependencyError
@@ -159,7 +168,13 @@ class RowFunction:
             failure: InvalidArgumentError | MissingDependencyError | None = self._failure
             assert failure is not None
             raise failure
-        given = [a if a.type == t else pc.cast(a, t) for a, t in zip(arguments, self._arguments, strict=True)]
+        try:
+            given = [a if a.type == t else pc.cast(a, t) for a, t in zip(arguments, self._arguments, strict=True)]
+        except pa.ArrowInvalid as e:
+            raise ExpressionError(
+                f"An argument of {self.__qualname__} can't be converted to the declared type: {e}. Cast it in the "
+                "expression, which rounds, or declare the type of the column."
+            ) from e
         valid = np.ones(len(given[0]), np.bool_)
         for array in given:
             if array.null_count:
@@ -204,7 +219,7 @@ class RowFunction:
 
     def _compile(self) -> Any:
         """Return the loop, compiled once; None if it can't be compiled: `_failure` has the reason."""
-        with self._lock:
+        with _COMPILING:
             if self._loop is None and self._failure is None:
                 try:
                     self._loop = self._compiled()
@@ -252,7 +267,8 @@ class RowFunction:
                 self._loop_over(row)
             )
 
-        return with_cache(self, compiled)
+        # Numba's cache distinguishes functions by name and line only, not by the constants of a lambda
+        return compiled(False) if "<" in self.__qualname__ else with_cache(self, compiled)
 
     def _loop_over(self, row: Any) -> Any:
         """Return the loop over rows as a function of the user's file, which is where Numba keeps its machine code."""
@@ -270,6 +286,8 @@ class RowFunction:
             "        if valid[i]:\n"
             f"            out[i] = row({', '.join(calls)})\n"
         )
+        # the cache distinguishes functions of one name by their lines
+        text = "\n" * (self.__wrapped__.__code__.co_firstlineno - 1) + text
         found: dict[str, Any] = {"row": row, "__name__": self.__module__}
         exec(compile(text, inspect.getfile(self.__wrapped__), "exec"), found)  # noqa: S102 (no text of others)
         found["loop"].__qualname__ = f"{self.__qualname__}.rows"

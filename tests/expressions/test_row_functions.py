@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -302,3 +304,62 @@ def test_a_function_of_the_table_and_one_of_the_registry_with_one_name_conflict(
     table = DeltaTable(tmp_path / "t", plugins=both)
     with pytest.raises(PluginConflictError, match=r"'edit_distance' is defined by test\.distances"):
         table.scan(predicate="edit_distance(a, 'b') = 1").to_table()
+
+
+def _adding(number: int) -> RowFunction:
+    return row_function(pa.int64(), result=pa.int64())(lambda x: x + number)
+
+
+def test_machine_code_of_another_function_of_the_same_name_is_not_used(tmp_path: Path) -> None:
+    one, two = (row_function(pa.int64(), result=pa.int64())(f) for f in (lambda x: x + 1, lambda x: x + 2))
+    assert [f.arrays(pa.array([0])).to_pylist() for f in (one, two)] == [[1], [2]]
+    assert [_adding(n).arrays(pa.array([0])).to_pylist() for n in (3, 4)] == [[3], [4]]
+    # each process defines one function of the module
+    text = "".join(
+        f"if n == {n}:\n"
+        "    @row_function(pa.int64(), result=pa.int64())\n"
+        "    def add(x):\n"
+        f"        return x + {n}\n"
+        for n in (5, 6)
+    )  # fmt: skip
+    head = "import os\nimport pyarrow as pa\nfrom delta_core.api import row_function\nn = int(os.environ['NUMBER'])\n"
+    (tmp_path / "added.py").write_text(head + text)
+    call = "import added, pyarrow as pa; print(added.add.arrays(pa.array([0]))[0])"
+    for n in ("5", "6"):
+        done = subprocess.run(
+            [sys.executable, "-c", call],
+            cwd=tmp_path,
+            env={**os.environ, "NUMBER": n},
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+        assert done.stdout.split() == [n.encode()]
+
+
+def test_an_integer_that_a_float_does_not_hold_is_named() -> None:
+    function = row_function(pa.float64(), result=pa.float64())(lambda x: x)
+    assert function.result([pa.int64()]) == pa.float64()
+    with pytest.raises(ExpressionError, match=r"9007199254740993 not in range.* Cast it"):
+        function.arrays(pa.array([2**53 + 1]))
+
+
+FORK = """
+import os, pyarrow as pa
+from delta_core.expressions import row_functions
+function = row_functions.row_function(pa.int64(), result=pa.int64())(lambda x: x * 3)
+function.result([pa.int64()])
+while function._loop is None and row_functions._COMPILING.acquire(False):
+    row_functions._COMPILING.release()  # until the thread compiles
+child = os.fork()
+found = function.arrays(pa.array([2]))[0].as_py()
+if not child:
+    os._exit(found)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), found)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+def test_a_process_forked_while_a_function_is_compiled_calls_it() -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, check=True, timeout=120)
+    assert done.stdout.split() == [b"6", b"6"]
