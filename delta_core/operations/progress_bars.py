@@ -8,7 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -48,6 +48,25 @@ class _Display(ABC):
         """Remove the bar."""
 
 
+class _Stream:
+    """Stderr without its errors: an operation does not fail because its terminal is gone."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class _Terminal(_Display):
     """A line of stderr."""
 
@@ -55,7 +74,9 @@ class _Terminal(_Display):
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        # stderr is replaced while another bar is drawn
+        stream = _Stream(getattr(sys.stderr, "rich_proxied_file", sys.stderr))
+        console = Console(file=cast("Any", stream), highlight=False, markup=False, emoji=False)
         text = TextColumn("{task.description}", markup=False)
         self._bar: Progress = Progress(BarColumn(), text, TimeRemainingColumn(), console=console, transient=True)
         self._task = self._bar.add_task("", total=None)
@@ -111,15 +132,17 @@ class _Bar:
     def _begin(self) -> None:
         with self._lock:
             if not self._is_closed:
-                self._display = self._make()
-                self._display.draw(*self._state)
+                with suppress(Exception):  # the work goes on without a bar that can't be drawn
+                    self._display = self._make()
+                    self._display.draw(*self._state)
 
     def advance(self, *now: Any) -> None:
         """Show how far the operation is."""
         with self._lock:
             self._state = _state(*now)
             if self._display is not None and not self._is_closed:
-                self._display.draw(*self._state)
+                with suppress(Exception):
+                    self._display.draw(*self._state)
 
     def close(self) -> None:
         """Remove the bar; it is not drawn again."""
@@ -127,7 +150,8 @@ class _Bar:
         with self._lock:
             self._is_closed = True
             if self._display is not None:
-                self._display.close()
+                with suppress(Exception):
+                    self._display.close()
 
 
 def _state(now: Any, done: int = 0, total: int = 0) -> tuple[str, int, int]:
@@ -154,7 +178,14 @@ def _find_display() -> Callable[[], _Display] | None:
         from IPython.display import display
 
         return lambda: _Notebook(display)
-    return _Terminal if sys.stderr is not None and sys.stderr.isatty() else None
+    return _Terminal if _has_terminal() else None
+
+
+def _has_terminal() -> bool:
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except (AttributeError, OSError, ValueError):  # closed, or replaced by an object that can only write
+        return False
 
 
 @contextmanager

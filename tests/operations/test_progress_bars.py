@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import pty
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, get_type_hints
@@ -190,3 +192,65 @@ def test_every_operation_with_options_for_progress_shows_a_bar() -> None:
 def _names(function: Any) -> dict[str, Any]:
     """Return the names that a function's annotations may use, those imported for checkers alone too."""
     return {**{n: getattr(operations, n, Any) for n in dir(operations)}, **inspect.unwrap(function).__globals__}
+
+
+class _Gone(io.StringIO):
+    """A terminal that is gone once it was written to."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if self.tell():
+            raise self._error
+        return super().write(text)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), ValueError("I/O operation on closed file"), OSError(5, "EIO")])
+def test_work_goes_on_without_its_terminal(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    monkeypatch.setattr(progress_bars, "DELAY_SECONDS", 0.01)
+    stream = _Gone(error)
+    monkeypatch.setattr(sys, "stderr", stream)
+    before = set(threading.enumerate())
+    with operations.progress_bar() as advance:
+        assert advance is not None
+        end = time.monotonic() + 30
+        while not stream.tell() and time.monotonic() < end:
+            time.sleep(0.01)
+        advance("read", 1, 2)
+        time.sleep(0.2)  # several drawings
+    assert stream.getvalue(), "the bar was drawn"
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_work_goes_on_without_a_bar_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_bars, "DELAY_SECONDS", 0.01)
+    tried = threading.Event()
+
+    def failing() -> Any:
+        tried.set()
+        raise RuntimeError("no display")
+
+    failures: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    monkeypatch.setattr(progress_bars, "_find_display", lambda: failing)
+    with operations.progress_bar() as advance:
+        assert tried.wait(30)
+        assert advance is not None
+        advance("read", 1, 2)
+    assert not failures
+
+
+def test_streams_that_are_closed_or_only_write_are_no_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stream in (closed, SimpleNamespace(write=lambda text: None, flush=lambda: None), None):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with operations.progress_bar() as advance:
+            assert advance is None
