@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from delta_core.engines.interface import DataFiles, Evaluator, LogFiles, Relations, RemoteRows, Spread, Storage
+    from delta_core.errors import DeltaError
 
-__all__ = ["CommitDefaults", "Engine"]
+__all__ = ["CommitDefaults", "Engine", "ForbiddenFeature"]
+
+
+class ForbiddenFeature(Struct, frozen=True):
+    """A use of a feature that no new definition of a table may make.
+
+    Parameters
+    ----------
+    name : str
+        The protocol's name of the feature.
+    what : "use" or "end"
+        ``use``: have it switched on; ``end``: switch it off in a table that has it, unless that is replaced.
+    error : DeltaError
+        Is raised for such a definition.
+    """
+
+    name: str
+    what: Literal["use", "end"]
+    error: DeltaError
+
+    def concerns(self, old: Collection[str], new: Collection[str]) -> bool:
+        """Return whether a definition does that, by the features that are switched on before and with it."""
+        return self.name in new if self.what == "use" else self.name in old and self.name not in new
 
 
 class CommitDefaults(Struct, frozen=True):
@@ -24,11 +47,14 @@ class CommitDefaults(Struct, frozen=True):
         Table properties of a table that is created or replaced; those that the caller passes go before them.
     allow_unknown : bool
         Whether a table may be created with properties ``delta.*`` that neither the core nor a feature declares.
+    forbidden : tuple of ForbiddenFeature
+        Uses of features that no definition makes that is committed.
     """
 
     user_metadata: str | None = None
     properties: Mapping[str, str] = {}
     allow_unknown: bool = False
+    forbidden: tuple[ForbiddenFeature, ...] = ()
 
 
 class Engine(Struct, frozen=True):

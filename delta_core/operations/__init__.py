@@ -47,6 +47,7 @@ with lazy_imports(__name__):
     from delta_core.operations.feature.drop import (
         DropFeatureOptions as DropFeatureOptions,
         drop_feature as drop_feature,
+        end_features as end_features,
     )
     from delta_core.operations.follow import (
         FollowOptions as FollowOptions,

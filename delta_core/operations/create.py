@@ -143,7 +143,7 @@ def stage_definition(
     """
     asked = dict(properties or {})
     given = {p.lower() for p in asked}
-    defaults = transaction.context.log.engine.defaults()
+    defaults = transaction.defaults
     asked |= {p: text for p, text in defaults.properties.items() if p.lower() not in given}
     # a new table needs no feature to have no such columns; an old one may have some
     registry = transaction.context.registry
@@ -163,6 +163,7 @@ def stage_definition(
         replaces=True,
         requests=requests,
         allow_unknown=allow_unknown or defaults.allow_unknown,
+        is_new=True,
     )
 
 

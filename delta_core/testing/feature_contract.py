@@ -251,7 +251,9 @@ class FeatureContract(CostContract):
 
     def check_metadata(self, state: TableState, previous: TableState | None = None) -> None:
         """Let the plugin check a table's metadata, as a change of it would."""
-        self.alone().check("check_metadata", table=state, metadata=state.metadata, previous=previous)
+        self.alone().check(
+            "check_metadata", table=state, metadata=state.metadata, previous=previous, is_new=previous is None
+        )
 
     def prepare_metadata(self, state: TableState, previous: TableState | None = None) -> Metadata:
         """Return what the plugin makes of a table's metadata."""

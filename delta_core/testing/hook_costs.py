@@ -129,7 +129,7 @@ def hook_arguments(table: TableState, plugins: PluginSet, num_files: int = 0) ->
         "required_features": {"metadata": metadata},
         "prepare_metadata": {"metadata": metadata, "table": table, "previous": None},
         "prepare_domains": {"table": table, "requested": metadata.configuration},
-        "check_metadata": {"table": table, "metadata": metadata, "previous": None},
+        "check_metadata": {"table": table, "metadata": metadata, "previous": None, "is_new": True},
         "check_read": {"table": table},
         "column_map": {"table": table},
         "read_rules": {"table": table, "request": ReadRequest()},

@@ -71,8 +71,8 @@ def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState
 
 
 @hookimpl
-def check_metadata(table: TableState, previous: TableState | None) -> None:
-    assign.check_change(table, previous)
+def check_metadata(table: TableState, previous: TableState | None, is_new: bool) -> None:
+    assign.check_change(table, previous, is_new=is_new)
 
 
 @hookimpl

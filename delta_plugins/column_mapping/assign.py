@@ -167,8 +167,8 @@ def _ids(schema: StructType) -> Iterator[int]:
 # --- what may change -----------------------------------------------------------------------
 
 
-def check_change(table: TableState, previous: TableState | None) -> None:
-    """Reject changes after which older files could not be read.
+def check_change(table: TableState, previous: TableState | None, *, is_new: bool) -> None:
+    """Reject changes after which older files could not be read; a table that is replaced has none.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def check_change(table: TableState, previous: TableState | None) -> None:
     SchemaError
         For a column that changes its id or physical name.
     """
-    if previous is not None:
+    if previous is not None and not is_new:
         _check_mode(mapping_mode(table.configuration), previous)
     if not table.is_active(FEATURE):
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 
 import pyarrow as pa
 import pytest
@@ -24,22 +26,6 @@ IMPLIED = "delta_core.kernel.protocol.legacy_versions"
 
 #: Words of the protocol that mean something else too: the whole text, and where it may be.
 OTHER_MEANINGS = {
-    "changeDataFeed.timestampOutOfRange.enabled": (
-        "delta_core.engines.spark.settings",
-        "the name of a setting of delta-spark",
-    ),
-    "changeDataFeed.defaultSchemaModeForColumnMappingTable": (
-        "delta_core.engines.spark.settings",
-        "the name of a setting of delta-spark",
-    ),
-    ".deletionVectors.persistent": (
-        "delta_core.engines.spark.settings",
-        "the end of the names of settings of delta-spark",
-    ),
-    "typeWidening.allowAutomaticWidening": (
-        "delta_core.engines.spark.settings",
-        "the name of a setting of delta-spark",
-    ),
     "domainMetadata": ("delta_core", "the action that features store their state in"),
     "v2Checkpoint": (
         "delta_core.kernel.log.hint",
@@ -47,6 +33,9 @@ OTHER_MEANINGS = {
     ),
 }
 
+#: The names of delta-spark's settings, and the module that has them, or how they end.
+SETTINGS_OF = "delta_core.engines.spark.settings"
+SETTINGS = json.loads(files("delta_core.engines.spark").joinpath("delta_settings.json").read_text(encoding="utf-8"))
 
 #: Properties that decide what every writer or reader does; a feature declares some of them too.
 CORE_PROPERTIES = {
@@ -135,6 +124,8 @@ def test_property_that_the_core_shares_with_a_feature_is_still_declared() -> Non
 
 
 def _means_other(module: str, text: str) -> bool:
+    if module == SETTINGS_OF:
+        return any(name.endswith(text) for name in SETTINGS)
     return text in OTHER_MEANINGS and module.startswith(OTHER_MEANINGS[text][0])
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "NUM_RECORDED",
     "RECORDED",
     "REJECTED",
+    "UNRESOLVED",
     "Case",
     "Clause",
     "RejectedError",
@@ -33,9 +34,11 @@ __all__ = [
 RECORDED = Path(__file__).with_name("partial_merges.json")
 #: The error of values whose fields differ from those of the column.
 REJECTED = "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"
-#: What is no error here: clauses for all columns, without schema evolution, of a source that lacks a column; and lists
-#: and maps within one another whose structs differ in their fields, which delta-spark looks for by name in one level.
-FAILED = ("DELTA_MERGE_UNRESOLVED_EXPRESSION", "DATATYPE_MISMATCH")
+#: The error of clauses for all columns, without schema evolution, of a source that lacks a column: on Spark alone.
+UNRESOLVED = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+#: What is no error on Arrow: these; and lists and maps within one another whose structs differ in their fields, which
+#: delta-spark looks for by name in one level.
+FAILED = (UNRESOLVED, "DATATYPE_MISMATCH")
 #: How many generated cases are recorded.
 NUM_RECORDED = 60
 _WHEN = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "not_matched_by_source": "NOT MATCHED BY SOURCE"}

@@ -14,8 +14,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_core import DeltaTable, open_table
-from delta_core.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedOperationError
+from delta_core import DeltaTable, open_table, write_deltalake
+from delta_core.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteReadError,
+    ConstraintViolationError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
 from delta_core.kernel.snapshot import open_snapshot
 from delta_core.spark import DeltaTable as SparkTable, read, read_changes, sql, write
 from delta_core.testing.comparison import assert_same_rows
@@ -84,6 +90,38 @@ def replaces_by_vectors(spark: Any, path: Path) -> None:
     write(spark.sql("SELECT 9L AS id"), path, "overwrite", replace_where="id >= 4")
     assert rows(path) == [(0,), (1,), (2,), (3,), (9,)]
     assert set(before) < set(DeltaTable(path).file_uris())
+
+
+def keeps_rows_of_other_writers(spark: Any, path: Path) -> None:
+    """Write rows back to their table that are of an older version of it: another writer's rows stay."""
+    write(spark.range(3).toDF("id"), path)
+    makers: list[Callable[[Any], Any]] = [
+        lambda frame: frame,
+        lambda frame: frame.where("id >= 0").select((frame.id + 0).alias("id")),
+        lambda frame: spark.range(1).toDF("id").union(frame),
+        lambda frame: frame.join(spark.range(9).toDF("id"), "id"),
+        lambda frame: spark.range(9).toDF("id").where(spark.range(1).toDF("n").join(frame).exists()),
+    ]
+    for number, make in enumerate(makers):
+        for found in (read(spark, path), SparkTable.forPath(spark, path).toDF()):
+            made = make(found)
+            write_deltalake(path, pa.table({"id": [100 + number]}), mode="append")
+            before, version = rows(path), DeltaTable(path).version()
+            with pytest.raises(ConcurrentAppendError, match="read them again"):
+                write(made, path, "overwrite")
+            assert (rows(path), DeltaTable(path).version()) == (before, version)
+    write(read(spark, path).where("id < 2"), path, "overwrite")
+    assert rows(path) == [(0,), (1,)]
+    first = read(spark, path, version=0)
+    write_deltalake(path, pa.table({"id": [7]}), mode="append")
+    write(first, path, "overwrite")  # a version that was requested
+    assert rows(path) == [(0,), (1,), (2,)]
+    found = read(spark, path)
+    DeltaTable(path).delete("id = 1")
+    with pytest.raises(ConcurrentDeleteReadError):
+        write(found, path, "append")
+    write(found, f"{path}-copy")
+    assert rows(Path(f"{path}-copy")) == [(0,), (1,), (2,)]
 
 
 def runs_statements(spark: Any, path: Path) -> None:
@@ -157,6 +195,8 @@ def main(root: Path, tables: list[str]) -> None:
         print("LANCE")
         writes(spark, root / "written")
         print("WRITTEN")
+        keeps_rows_of_other_writers(spark, root / "stale")
+        print("KEPT")
         replaces_by_vectors(spark, root / "vectors")
         runs_statements(spark, root / "vectors")
         print("RUN")

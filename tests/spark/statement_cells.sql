@@ -483,3 +483,52 @@ CREATE TABLE {n} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableRowTracking
 CREATE TABLE {n} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true'); INSERT INTO {n} VALUES (1); SELECT id, _change_type FROM {n} WITH ('readChangeFeed' = 'true', 'startingVersion' = '0')
 -- version_with_identifier_of_a_name
 CREATE TABLE {n} (id BIGINT) USING delta; INSERT INTO {n} VALUES (1); SELECT count(*) FROM {n} VERSION AS OF 0
+
+-- column_mapping_set_to_none
+CREATE TABLE {n} (id INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name');
+INSERT INTO {n} VALUES (1);
+ALTER TABLE {n} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none');
+SELECT * FROM {n};
+
+-- column_mapping_unset
+CREATE TABLE {n} (id INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name');
+INSERT INTO {n} VALUES (1);
+ALTER TABLE {n} UNSET TBLPROPERTIES ('delta.columnMapping.mode');
+SELECT * FROM {n};
+
+-- column_mapping_unset_without_removal
+CREATE TABLE {n} (id INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name');
+SET spark.databricks.delta.columnMapping.allowRemoval = false;
+ALTER TABLE {n} UNSET TBLPROPERTIES ('delta.columnMapping.mode');
+SELECT * FROM {n};
+
+-- column_mapping_dropped_without_removal
+CREATE TABLE {n} (id INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name');
+SET spark.databricks.delta.columnMapping.allowRemoval = false;
+ALTER TABLE {n} DROP FEATURE columnMapping;
+SELECT * FROM {n};
+
+-- column_mapping_replaced_without_removal
+CREATE TABLE {n} (id INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name');
+SET spark.databricks.delta.columnMapping.allowRemoval = false;
+CREATE OR REPLACE TABLE {n} (id INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'none');
+INSERT INTO {n} VALUES (2);
+SELECT * FROM {n};
+
+-- identity_columns_inserted_where_none_are_made
+CREATE TABLE {n} (a BIGINT GENERATED ALWAYS AS IDENTITY, b INT) USING delta;
+SET spark.databricks.delta.identityColumn.enabled = false;
+INSERT INTO {n} (b) VALUES (1);
+SELECT * FROM {n};
+
+-- identity_columns_cloned_where_none_are_made
+CREATE TABLE {n} (a BIGINT GENERATED ALWAYS AS IDENTITY, b INT) USING delta;
+SET spark.databricks.delta.identityColumn.enabled = false;
+CREATE TABLE {m} SHALLOW CLONE {n};
+SELECT * FROM {m};
+
+-- identity_columns_altered_where_none_are_made
+CREATE TABLE {n} (a BIGINT GENERATED ALWAYS AS IDENTITY, b INT) USING delta;
+SET spark.databricks.delta.identityColumn.enabled = false;
+ALTER TABLE {n} ADD COLUMN c INT;
+SELECT * FROM {n};

@@ -653,6 +653,84 @@ for _name, _call in {
     _arguments(_name, _call)
 
 
+# --- settings that permit casts, nulls, and columns of no type ---
+
+
+def _off(c: Cell, name: str) -> None:
+    c.spark.conf.set(f"spark.databricks.delta.{name}", "false")
+
+
+@cell
+def overwrite_of_another_type_without_implicit_casts(c: Cell) -> Any:
+    _made(c)
+    _off(c, "dml.insert.dfByName.allowImplicitCasts")
+    c.spark.sql("SELECT '12' AS id, 0L AS p").write.format("delta").mode("overwrite").save(c.p)
+    return c.load(c.p)
+
+
+@cell
+def append_of_nulls_without_implicit_casts(c: Cell) -> Any:
+    _made(c)
+    _off(c, "dml.insert.dfByName.allowImplicitCasts")
+    c.spark.sql("SELECT NULL AS id, 5L AS p").write.format("delta").mode("append").save(c.p)
+    return c.load(c.p)
+
+
+@cell
+def insert_into_of_another_type_without_implicit_casts(c: Cell) -> Any:
+    c.run("CREATE TABLE {n} (id BIGINT) USING delta")
+    _off(c, "dml.insert.dfByName.allowImplicitCasts")
+    c.spark.sql("SELECT '12' AS id").write.insertInto(c.n)
+    return c.spark.table(c.n)
+
+
+@cell
+def insert_by_name_of_other_fields_without_implicit_casts(c: Cell) -> Any:
+    c.run("CREATE TABLE {n} (s STRUCT<a: INT, b: INT>) USING delta")
+    _off(c, "dml.insert.dfByName.allowImplicitCasts")
+    c.run("INSERT INTO {n} BY NAME SELECT named_struct('b', 2L, 'a', 1L) AS s")
+    return c.spark.table(c.n)
+
+
+@cell
+def columns_that_are_replaced_without_nullable_ingest(c: Cell) -> Any:
+    c.run("CREATE TABLE {t} (a INT, b INT, g INT GENERATED ALWAYS AS (a + 1)) USING delta")
+    _off(c, "generatedColumn.allowNullableIngest.enabled")
+    rows = c.spark.sql("SELECT 3 AS a").write.format("delta").mode("overwrite")
+    rows.option("overwriteSchema", "true").save(c.p)
+    return c.load(c.p)
+
+
+def _void(c: Cell, name: str) -> None:
+    c.spark.sql("SELECT 1 AS id, NULL AS v, named_struct('a', 1, 'b', NULL) AS s").write.format("delta").save(c.p)
+    c.spark.conf.set(f"spark.databricks.delta.{name}", "true")
+
+
+@cell
+def void_columns_that_are_dropped(c: Cell) -> Any:
+    _void(c, "createDataFrame.dropNullColumns")
+    return [c.load(c.p).schema.simpleString(), c.answer(c.sql("SELECT * FROM {t}"))]
+
+
+@cell
+def void_columns_of_a_builder_that_are_dropped(c: Cell) -> Any:
+    _void(c, "createDataFrame.dropNullColumns")
+    table = c.table.forPath(c.spark, c.p)
+    table.update(set={"id": "id + 1"})
+    return [table.toDF().schema.simpleString(), c.answer(c.load(c.p))]
+
+
+@cell
+def void_columns_of_a_stream_that_are_dropped(c: Cell) -> Any:
+    c.spark.sql("SELECT 1 AS id, NULL AS v").write.format("delta").save(c.p)
+    c.spark.conf.set("spark.databricks.delta.streaming.createDataFrame.dropNullColumns", "true")
+    rows = c.spark.readStream.format("delta").load(c.p)
+    seen: list[Any] = []
+    run = rows.writeStream.foreachBatch(lambda batch, _: seen.append(c.answer(batch)))
+    run.option("checkpointLocation", c.q).trigger(availableNow=True).start().awaitTermination()
+    return seen
+
+
 # --- merges ---
 
 

@@ -82,6 +82,11 @@ def test_connect_writes_what_classic_writes(program: tuple[list[str], str]) -> N
     assert "WRITTEN" in lines, errors
 
 
+def test_connect_keeps_rows_that_other_writers_committed_meanwhile(program: tuple[list[str], str]) -> None:
+    lines, errors = program
+    assert "KEPT" in lines, errors
+
+
 def test_connect_runs_statements_that_change_no_rows(program: tuple[list[str], str]) -> None:
     lines, errors = program
     assert "RUN" in lines, errors

@@ -31,7 +31,7 @@ def test_columns_of_such_types_are_read_changed_and_merged(spark: Any, tmp_path:
     assert rows_of(path, "v", "c", "s") == [(1, 11, "z", {"m": 10}), (3, None, "c", {"m": 3})]
     source = spark.createDataFrame(ROWS.select(["id", "v", "c", "s", "a"]))
     merger = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate("t.v = 11", {"v": "t.v + s.v"})
-    merger.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    merger.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     assert rows_of(path, "v", "s", "a") == [(1, 21, {"m": 10}, [1, 2]), (2, 20, None, []), (3, None, {"m": 3}, None)]
     ds.write(source.where("v = 10"), path, "overwrite", replace_where="v < 21 OR v IS NULL OR v = 21", plugins=PLUGINS)
     assert rows_of(path, "v") == [(1, 10)]

@@ -31,13 +31,8 @@ RECORDED: Mapping[str, Any] = json.loads(Path(__file__).with_name("error_recorde
 _ANALYSIS, _RUNTIME = ["AnalysisException"], ["SparkRuntimeException"]
 #: Where this library differs; docs/spark-drop-in.md has the reasons.
 OWN: Mapping[str, Any] = {
-    "history_of_a_missing_path": [_ANALYSIS, "DELTA_MISSING_DELTA_TABLE"],
-    "stream_of_a_missing_path": [_ANALYSIS, "PATH_NOT_FOUND"],
     "column_that_is_not_there_in_merge_condition": [_ANALYSIS, "DELTA_MERGE_UNRESOLVED_EXPRESSION"],
     "column_that_is_not_there_in_merge_statement": [_ANALYSIS, "DELTA_MERGE_UNRESOLVED_EXPRESSION"],
-    "column_that_is_not_there_in_merge_source": "no error",
-    "column_that_is_not_there_in_zorder": [_ANALYSIS, "UNRESOLVED_COLUMN.WITH_SUGGESTION"],
-    "more_values_in_insert": [_ANALYSIS, "DELTA_INSERT_COLUMN_ARITY_MISMATCH"],
     "null_in_a_column_without_nulls": [_RUNTIME, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"],
     "insert_of_null_in_a_column_without_nulls": [_RUNTIME, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"],
     "row_that_breaks_a_check": [_RUNTIME, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"],

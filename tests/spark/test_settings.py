@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import delta_core.spark as ds
 from delta_core import DeltaTable
 from delta_core.engines import spark as engine
 from delta_core.engines.spark import settings
+from delta_core.engines.spark.check_settings import noting_settings, set_check_settings
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import (
@@ -582,7 +585,7 @@ OTHER_CASE = (
     "DELETE FROM delta.`{}` WHERE s.A = 1",
     "MERGE INTO delta.`{}` t USING (SELECT 1L AS id) s ON t.ID = s.id WHEN MATCHED THEN DELETE",
     "MERGE INTO delta.`{}` t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET V = 1",
-    "MERGE INTO delta.`{}` t USING (SELECT 1L AS id, 1L AS V) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *",
+    "MERGE INTO delta.`{}` t USING (SELECT 1L id, 1L V, struct(1 a) s) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *",
     "MERGE INTO delta.`{}` t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED AND t.V = 1 THEN DELETE",
     "INSERT INTO delta.`{}` (ID, v) VALUES (1, 2)",
     "INSERT INTO delta.`{}` REPLACE WHERE ID = 1 SELECT 1L AS id, 2L AS v, named_struct('a', 1) AS s",
@@ -629,6 +632,67 @@ def test_clone_in_place_of_a_table_can_be_disabled(spark: Any, uri: str) -> None
     assert DeltaTable(uri).version() == 0
     ds.sql(spark, statement)
     assert DeltaTable(uri).scan().to_table().num_rows == 5
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE delta.`{0}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",
+        "ALTER TABLE delta.`{0}` UNSET TBLPROPERTIES ('delta.columnMapping.mode')",
+        "ALTER TABLE delta.`{0}` DROP FEATURE columnMapping",
+    ],
+)
+def test_the_end_of_column_mapping_can_be_disabled(spark: Any, uri: str, statement: str) -> None:
+    ds.write(spark.range(3), uri, properties={"delta.columnMapping.mode": "name"})
+    ds.sql(spark, f"ALTER TABLE delta.`{uri}` RENAME COLUMN id TO n")
+    files = sorted(Path(uri).rglob("*.parquet"))
+    with setting(spark, delta(columnMapping__allowRemoval="false")), pytest.raises(DeltaError) as found:
+        ds.sql(spark, statement.format(uri))
+    assert found.value.getCondition() == "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"  # type: ignore[attr-defined]
+    assert found.value.facts["setting"] == f"{DELTA}columnMapping.allowRemoval"
+    assert (DeltaTable(uri).version(), sorted(Path(uri).rglob("*.parquet"))) == (1, files)
+    ds.sql(spark, statement.format(uri))
+    table = DeltaTable(uri)
+    assert table.metadata().configuration.get("delta.columnMapping.mode", "none") == "none"
+    assert "physicalName" not in table.schema().to_json()
+    assert ("columnMapping" in (table.protocol().writer_features or ())) == ("DROP" not in statement)
+    live = ds.read(spark, uri).inputFiles()
+    assert {tuple(pq.read_schema(each.removeprefix("file://")).names) for each in live} == {("n",)}
+    assert sorted(table.scan().to_table().column("n").to_pylist()) == [0, 1, 2]
+
+
+def test_a_replaced_table_needs_no_column_mapping(spark: Any, uri: str) -> None:
+    ds.write(spark.range(3), uri, properties={"delta.columnMapping.mode": "name"})
+    with setting(spark, delta(columnMapping__allowRemoval="false")):
+        ds.DeltaTable.createOrReplace(spark).location(uri).addColumn("n", "int").execute()
+    ds.write(spark.sql("SELECT 7 AS n"), uri, "append")
+    assert "delta.columnMapping.mode" not in DeltaTable(uri).metadata().configuration
+    assert DeltaTable(uri).scan().to_table().to_pydict() == {"n": [7]}
+    assert sorted(r.id for r in ds.read(spark, uri, 0).collect()) == [0, 1, 2]
+
+
+def test_identity_columns_can_be_disabled(spark: Any, uri: str) -> None:
+    def made(path: str) -> Any:
+        builder = ds.DeltaTable.create(spark).location(path).addColumn("b", "int")
+        return builder.addColumn("n", "bigint", generatedAlwaysAs=ds.IdentityGenerator()).execute()
+
+    made(uri)
+    statements = [
+        f"INSERT INTO delta.`{uri}` (b) VALUES (1)",
+        f"ALTER TABLE delta.`{uri}` ADD COLUMN c INT",
+        f"CREATE TABLE delta.`{uri}-clone` SHALLOW CLONE delta.`{uri}`",
+    ]
+    with setting(spark, delta(identityColumn__enabled="false")):
+        for call in (lambda: made(f"{uri}-new"), *(partial(ds.sql, spark, text) for text in statements)):
+            with pytest.raises(UnsupportedOperationError) as found:
+                call()
+            assert found.value.getCondition() == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"  # type: ignore[attr-defined]
+            assert found.value.facts["setting"] == f"{DELTA}identityColumn.enabled"
+        ds.sql(spark, f"DELETE FROM delta.`{uri}`")  # numbers no row
+        assert not DeltaTable.is_deltatable(f"{uri}-new")
+    assert (DeltaTable(uri).version(), list(Path(uri).glob("*.parquet"))) == (0, [])
+    ds.sql(spark, statements[0])
+    assert ds.read(spark, uri).select("b", "n").first() == (1, 1)
 
 
 def test_replace_where_on_other_columns_than_partitions_can_be_disabled(spark: Any, uri: str) -> None:
@@ -746,6 +810,30 @@ def test_columns_of_other_types_and_missing_ones_are_rejected_if_the_session_req
     assert sorted(map(tuple, ds.read(spark, uri).collect())) == [(1, 2, 2), (3, None, 4)]
 
 
+def test_nulls_and_statements_are_cast_where_columns_of_dataframes_are_not(spark: Any, uri: str) -> None:
+    ds.write(spark.sql("SELECT 1L AS id, named_struct('a', 1, 'b', 2) AS s"), uri)
+    with setting(spark, delta(dml__insert__dfByName__allowImplicitCasts="false")):
+        for mode in ("append", "overwrite"):
+            with pytest.raises(SchemaMismatchError, match="allowImplicitCasts"):
+                ds.write(spark.sql("SELECT '3' AS id, NULL AS s"), uri, mode)  # type: ignore[arg-type]
+        ds.write(spark.sql("SELECT 2L AS id, NULL AS s"), uri, "append")
+        ds.sql(spark, f"INSERT INTO delta.`{uri}` VALUES ('3', NULL)")
+        ds.sql(spark, f"INSERT INTO delta.`{uri}` BY NAME SELECT named_struct('b', 2L, 'a', 1L) AS s, 4 AS id")
+        assert rows(spark, uri) == [(1, (1, 2)), (2, None), (3, None), (4, (1, 2))]
+        ds.write(spark.sql("SELECT '5' AS id"), uri, "overwrite", schema_mode="overwrite")
+    assert rows(spark, uri) == [("5",)]
+
+
+def test_rows_that_replace_the_columns_lack_none(spark: Any, uri: str) -> None:
+    builder = ds.DeltaTable.create(spark).location(uri).addColumn("a", "int").addColumn("b", "int")
+    builder.addColumn("g", "int", generatedAlwaysAs="a + 1").execute()
+    with setting(spark, delta(generatedColumn__allowNullableIngest__enabled="false")):
+        with pytest.raises(SchemaMismatchError, match="lack the column b"):
+            ds.write(spark.sql("SELECT 3 AS a"), uri, "overwrite")
+        ds.write(spark.sql("SELECT 3 AS a"), uri, "overwrite", schema_mode="overwrite")
+    assert [tuple(r) for r in ds.read(spark, uri).collect()] == [(3,)]
+
+
 def test_unknown_properties_are_stored_if_the_session_permits_them(spark: Any, uri: str) -> None:
     change = f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.mine' = '2')"
     with pytest.raises(InvalidArgumentError):
@@ -793,6 +881,30 @@ def test_errors_note_settings_that_end_checks(spark: Any, uri: str) -> None:
     with pytest.raises(DeltaError) as found:
         ds.write(spark.range(1), uri, partition_by="id")
     assert not getattr(found.value, "__notes__", [])
+
+
+def test_errors_note_the_settings_of_their_own_session(spark: Any, uri: str) -> None:
+    name, other = f"{DELTA}convert.partitionValues.ignoreCastFailure", spark.newSession()
+    ds.write(spark.range(1), uri)
+    table = ds.DeltaTable.forPath(other, uri)
+    with setting(spark, {name: "true"}):
+        ds.write(spark.range(1), uri, "append")
+        with pytest.raises(DeltaError) as found:
+            table.update()  # before it reads the settings of its own session
+        assert not getattr(found.value, "__notes__", [])
+        seen: list[BaseException] = []
+
+        def fail() -> None:
+            with pytest.raises(DeltaError) as raised:
+                ds.write(other.range(1), f"{uri}-2", partition_by="id")
+            seen.append(raised.value)
+
+        thread = threading.Thread(target=fail)
+        with noting_settings():  # a call of the other session meanwhile
+            set_check_settings({name: "true"})
+            thread.start()
+            thread.join()
+    assert [getattr(e, "__notes__", []) for e in seen] == [[]]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from delta_core.engines.spark.connect import has_format
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.read import read_changes
-from delta_core.engines.spark.read_versions import version_read
+from delta_core.engines.spark.read_versions import version_read, with_version
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
 from delta_core.engines.spark.types import as_declared, declared_schema, spark_type
@@ -244,7 +244,7 @@ def _relation(
     first, version = rows(snapshot), _Version(snapshot, session_settings(spark))
     declared = declared_schema(snapshot.schema, snapshot.state.types)
     if not private.is_available(spark):
-        return first
+        return first if is_fixed else with_version(first, snapshot)
     root = snapshot.engine.storage.uri("")
     name = f"{root} {identity(snapshot)}" if is_fixed else root
     table = _Latest(spark, root, latest, rows, version, first, is_fixed)
@@ -293,7 +293,7 @@ def fixed_rows(rows: DataFrame, base: Snapshot | None) -> FixedRows:
         table are read at that version, but those of `read`, which has chosen one before.
     """
     if not private.is_available(rows.sparkSession):
-        return FixedRows(rows, None)
+        return FixedRows(rows, None if base is None else version_read(rows, base))
     name, own = uuid.uuid4().hex, _OwnTable(base)
     _writes[name] = own
     try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal
 
 from msgspec import structs
@@ -29,7 +31,20 @@ from delta_core.operations.create import column_names
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.write import QueryBatch, WriteOptions
 
-__all__ = ["write"]
+__all__ = ["casting_columns", "write"]
+
+#: Whether rows come from a statement, or by the places of their columns: these are cast whatever the session sets.
+_is_casting: ContextVar[bool] = ContextVar("casting_columns", default=False)
+
+
+@contextmanager
+def casting_columns() -> Iterator[None]:
+    """Have `write` cast columns in a session that does not let those of DataFrames be cast by their names."""
+    token = _is_casting.set(True)
+    try:
+        yield
+    finally:
+        _is_casting.reset(token)
 
 
 @raises_spark_errors
@@ -211,9 +226,9 @@ def _check_permitted(context: TableContext, df: DataFrame, options: WriteOptions
     """Reject a write that settings of the session disable."""
     if options.replace_where is not None and options.mode == "overwrite":
         _check_replaced(context, options, settings)
-    if options.mode == "append" and options.batch is None:
-        _check_types(context, df, options, settings)
     keeps_columns = options.schema_mode != "overwrite" and not options.replaces_definition
+    if options.mode in ("append", "overwrite") and keeps_columns and options.batch is None and not _is_casting.get():
+        _check_types(context, df, options, settings)
     may_lack = settings.permits("generatedColumn.allowNullableIngest.enabled")
     if options.mode in ("append", "overwrite") and keeps_columns and not may_lack:
         _check_complete(context, df)

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from delta_core.engines.engine import CommitDefaults
-from delta_core.engines.spark.check_settings import CHECK_SETTINGS
+from delta_core.engines.engine import CommitDefaults, ForbiddenFeature
+from delta_core.engines.spark.check_settings import set_check_settings
 from delta_core.engines.spark.plan import private
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -84,13 +84,15 @@ _WIDENINGS: Mapping[str, Callable[[str, str], bool]] = {
 }
 
 
-def _disabled(name: str) -> DeltaError:
-    found = _DISABLED[name]
+def _disabled(name: str, found: _Disabled) -> DeltaError:
     return found.error(
-        f"{found.what} is not possible in this session: {_DELTA}{name} is false.",
-        setting=f"{_DELTA}{name}",
-        condition=found.condition,
+        f"{found.what} is not possible in this session: {name} is false.", setting=name, condition=found.condition
     )
+
+
+def _forbidden(name: str, rule: Mapping[str, Any]) -> ForbiddenFeature:
+    error = _disabled(name, _Disabled(rule["text"], rule["condition"]))
+    return ForbiddenFeature(rule["feature"], rule["what"], error)
 
 
 class SessionSettings(Struct, frozen=True):
@@ -111,6 +113,7 @@ class SessionSettings(Struct, frozen=True):
             self.texts.get(f"{_DELTA}commitInfo.userMetadata"),
             self.properties,
             self.requests("allowArbitraryProperties.enabled"),
+            tuple(_forbidden(name, rule) for name, rule in _rules().items() if self.flag(name) is False),
         )
 
     @property
@@ -228,7 +231,7 @@ class SessionSettings(Struct, frozen=True):
             It is false; the subclass is that of what is disabled.
         """
         if not self.permits(name):
-            raise _disabled(name)
+            raise _disabled(f"{_DELTA}{name}", _DISABLED[name])
 
     @property
     def may_widen(self) -> Callable[[str, str], bool]:
@@ -378,19 +381,22 @@ def session_settings(spark: Any) -> SessionSettings:
         A setting is set that changes what Delta does, and that this library does not follow.
     """
     texts = private.settings(spark)
-    CHECK_SETTINGS.clear()
+    ending = {}
     for name, text in texts.items():
         if name.startswith((_DELTA, "spark.databricks.io.")):
-            _check(name, text)
+            if _check(name, text):
+                ending[name] = text
         elif name.startswith(_STORES):
             _check_store(name, text)
+    set_check_settings(ending)
     policy = texts.get(_ASSIGNMENT, "ANSI")
     if policy.upper() != "ANSI":
         raise _unknown(_ASSIGNMENT, policy, "ANSI, since values that do not fit are never changed or replaced by null")
     return SessionSettings(texts)
 
 
-def _check(name: str, text: str) -> None:
+def _check(name: str, text: str) -> bool:
+    """Reject a setting that is not followed, and return whether it ends a check of delta-spark."""
     known = _known().get(name)
     if known is None:
         if not name.startswith((_DEFAULTS, *_STREAMS)) and name.startswith(_DELTA):
@@ -398,11 +404,11 @@ def _check(name: str, text: str) -> None:
             raise _unknown(name, text, f"a setting of delta-spark 4.4.0; see docs/spark-settings.md.{hint}")
     elif known["status"] == "rejected" and not _is_default(text, known["default"]):
         default = known["default"]
-        raise _unknown(name, text, "no such setting" if default is None else f"its default {default}")
+        expected = "no such setting" if default is None else f"its default {default}"
+        raise _unknown(name, text, expected, known.get("condition"))
     elif known.get("is_warned") and not _is_default(text, known["default"]):
         _warn(name, text)
-    elif known.get("is_check") and not _is_default(text, known["default"]):
-        CHECK_SETTINGS[name] = text
+    return known is not None and bool(known.get("is_check")) and not _is_default(text, known["default"])
 
 
 @cache
@@ -420,13 +426,14 @@ def _check_store(name: str, text: str) -> None:
         )
 
 
-def _unknown(name: str, text: str, expected: str) -> UnsupportedOperationError:
+def _unknown(name: str, text: str, expected: str, condition: str | None = None) -> UnsupportedOperationError:
     end = "" if expected.endswith((".", "?")) else "."
     return UnsupportedOperationError(
         f"Found the setting {name} = {text} in the session, which delta_core does not follow; expected {expected}{end} "
         f"Remove it: spark.conf.unset({name!r}).",
         setting=name,
         value=text,
+        condition=condition,
     )
 
 
@@ -449,3 +456,9 @@ def _known() -> Mapping[str, Mapping[str, Any]]:
         files(__package__).joinpath("delta_settings.json").read_text(encoding="utf-8")
     )
     return found
+
+
+@cache
+def _rules() -> Mapping[str, Mapping[str, Any]]:
+    """Return what settings forbid that are false, by their names."""
+    return {name: known["forbids"] for name, known in _known().items() if "forbids" in known}

@@ -7,7 +7,8 @@ PySpark, and the error condition that delta-spark reports in the same case.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -15,10 +16,17 @@ import pyspark.errors
 from pyspark.errors import AnalysisException, PySparkException
 
 from delta_core import errors
-from delta_core.engines.spark.check_settings import without_effect
+from delta_core.engines.spark.check_settings import noting_settings, without_effect
 from delta_core.errors import DeltaError
 
-__all__ = ["as_spark_error", "class_raises_spark_errors", "copied_error", "own_class", "raises_spark_errors"]
+__all__ = [
+    "as_spark_error",
+    "class_raises_spark_errors",
+    "copied_error",
+    "own_class",
+    "raises_spark_errors",
+    "with_condition",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,6 +72,7 @@ _CASES = (
     _Case(errors.VersionNotFoundError, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT", "is after the last commit"),
     _Case(errors.VersionNotFoundError, "DELTA_VERSION_NOT_FOUND"),
     _Case(errors.ColumnNotFoundError, "DELTA_MERGE_UNRESOLVED_EXPRESSION", "^The expression reads"),
+    _Case(errors.ColumnNotFoundError, "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST", "^ZORDER BY: ", _ILLEGAL),
     _Case(errors.ColumnNotFoundError, "DELTA_PARTITION_COLUMN_NOT_FOUND", "^Partition column"),
     _Case(errors.ColumnNotFoundError, "FIELD_NOT_FOUND", "which is not beside"),
     _Case(errors.ColumnNotFoundError, "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
@@ -295,6 +304,18 @@ def copied_error(error: DeltaError) -> DeltaError:
     return cast(DeltaError, out)
 
 
+@contextmanager
+def with_condition(kind: type[DeltaError], condition: str) -> Iterator[None]:
+    """Set the condition of errors of a class that are raised within to that of delta-spark for the call."""
+    try:
+        yield
+    except kind as e:
+        e.facts["condition"] = condition
+        if isinstance(e, _SparkError):
+            e.spark_condition = condition
+        raise
+
+
 def _case(error: DeltaError, cases: tuple[_Case, ...]) -> _Case | None:
     fitting = (c for c in cases if isinstance(error, c.error) and re.search(c.pattern, error.message))
     return next(fitting, None)
@@ -324,11 +345,12 @@ def raises_spark_errors(function: Callable[P, R], *, is_method: bool = False) ->
 
     @wraps(function)
     def called(*args: P.args, **options: P.kwargs) -> R:
-        try:
-            return function(*args, **options)
-        except DeltaError as e:
-            as_spark_error(e, is_method=is_method)
-            raise
+        with noting_settings():
+            try:
+                return function(*args, **options)
+            except DeltaError as e:
+                as_spark_error(e, is_method=is_method)
+                raise
 
     return called
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, functions as F
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.statements import Assignments, Delete, Insert, Merge, Statement, Update, run_query
-from delta_core.engines.spark.save import write
+from delta_core.engines.spark.save import casting_columns, write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.table import SparkTable
 from delta_core.engines.spark.types import spark_type
@@ -142,7 +143,9 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         fits = snapshot.plugins.single("accept_type_change", False, table=snapshot.state, path=(), old=old, new=new)
         return is_evolving and bool(fits) and settings.may_widen(str(old.type), str(new.type))
 
-    rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, widens=widens)
+    casts = not statement.is_frame or settings.permits("dml.insert.dfByName.allowImplicitCasts")
+    if casts:
+        rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, widens=widens)
     both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
     if both:
         raise SchemaMismatchError(
@@ -155,7 +158,8 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         **_replacing(spark, statement, constants, snapshot),
         **statement.arguments,
     }
-    write(rows, table.path, "overwrite" if statement.is_overwrite else "append", **arguments, **options)
+    with casting_columns() if casts else nullcontext():
+        write(rows, table.path, "overwrite" if statement.is_overwrite else "append", **arguments, **options)
 
 
 def _check_by_name(rows: DataFrame, schema: StructType) -> None:
@@ -236,7 +240,8 @@ def _by_place(rows: DataFrame, names: Sequence[str], schema: StructType, is_evol
     if len(have) < len(names) or (len(have) > len(names) and not is_evolving):
         raise SchemaMismatchError(
             f"Found {len(have)} columns in the query, expected {len(names)}: {', '.join(names)}. Name the columns that "
-            "the query has, as INSERT INTO t (a, b), or use BY NAME."
+            "the query has, as INSERT INTO t (a, b), or use BY NAME.",
+            condition=None if len(have) < len(names) else "DELTA_METADATA_MISMATCH",
         )
     return rows.toDF(*names, *have[len(names) :])
 

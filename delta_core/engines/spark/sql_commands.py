@@ -11,10 +11,11 @@ from pyspark.sql import DataFrame, SparkSession, types as T
 from delta_core.engines.spark.drop_in.paths import table_path_of
 from delta_core.engines.spark.optimized import OPTIMIZED
 from delta_core.engines.spark.results import result_frame
+from delta_core.engines.spark.spark_errors import with_condition
 from delta_core.engines.spark.sql_definitions import DEFINITIONS, Command, bigints, empty, target_table
 from delta_core.engines.spark.sql_text import Reader, TablePlace
 from delta_core.engines.spark.table import DETAIL, HISTORY, RESTORED
-from delta_core.errors import UnsupportedOperationError
+from delta_core.errors import TableNotFoundError, UnsupportedOperationError
 from delta_core.table import interop
 
 __all__ = ["Command", "parse_command"]
@@ -145,8 +146,11 @@ def _history(reader: Reader) -> Command:
     limit = int(reader.number()) if reader.take("LIMIT") else None
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        named = table if isinstance(table, str) else replace(table, uri=table_path_of(spark, table.uri).place)
-        return target_table(spark, named, options).history(limit)
+        if isinstance(table, str):
+            return target_table(spark, table, options).history(limit)
+        named = replace(table, uri=table_path_of(spark, table.uri).place)
+        with with_condition(TableNotFoundError, "DELTA_TABLE_ONLY_OPERATION"):
+            return target_table(spark, named, options).history(limit)
 
     return Command(run, HISTORY)
 

@@ -8,16 +8,18 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
+from delta_core import operations
 from delta_core.engines.spark.catalog import plan_table
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
+from delta_core.engines.spark.failures import failing_as
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.parquet_clones import clone_parquet, is_parquet
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.sql_text import Reader, TablePlace
-from delta_core.engines.spark.table import SparkTable
+from delta_core.engines.spark.table import SparkTable, check_replaced
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, TypeChangeError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.commit.options import commit_arguments
@@ -196,6 +198,7 @@ def _set_properties(reader: Reader) -> Change:
     def change(found: SparkTable) -> Any:
         settings, given = session_settings(found.sparkSession), portable_definition(found.sparkSession, properties)[0]
         known_only = not settings.requests("allowArbitraryProperties.enabled")
+        _end_features(found, given)
         return found.table.alter.set_table_properties(given, known_only)
 
     return change
@@ -204,7 +207,19 @@ def _set_properties(reader: Reader) -> Change:
 def _unset_properties(reader: Reader) -> Change:
     reader.take("IF", "EXISTS")  # delta-spark leaves out without an error what the table does not have
     names = reader.property_names()
-    return _altering(lambda alter: alter.unset_table_properties(names, raise_if_not_exists=False))
+
+    def change(found: SparkTable) -> Any:
+        _end_features(found, dict.fromkeys(names))
+        return found.table.alter.unset_table_properties(names, raise_if_not_exists=False)
+
+    return change
+
+
+def _end_features(found: SparkTable, properties: Mapping[str, Any]) -> None:
+    """Write the files of a table again, as delta-spark does, if properties switch a feature off that needs that."""
+    table = found.table
+    with failing_as(f"Spark failed to rewrite files of {found.path}", path=found.path):
+        table.adopt(operations.end_features(table.snapshot(), properties))
 
 
 # --- columns -------------------------------------------------------------------------------
@@ -470,8 +485,7 @@ class _Clone(Struct, frozen=True):
                     "Copy its rows with CREATE TABLE ... USING delta AS SELECT.",
                     statement="CLONE",
                 )
-            if DeltaTable.is_deltatable(path, options.get("storage_options")):
-                session_settings(spark).permit("clone.replaceEnabled")
+            check_replaced(spark, path, options.get("storage_options"))
             properties = portable_definition(spark, self.properties)[0]
             return clone_parquet(
                 spark, self.source, path, replace=self.replaces, properties=properties, options=options

@@ -16,7 +16,7 @@ from delta_core.engines.spark.failures import convert_failures
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.plan.private import check_stream, stream_relation
 from delta_core.engines.spark.settings import session_settings
-from delta_core.engines.spark.spark_errors import raises_spark_errors
+from delta_core.engines.spark.spark_errors import raises_spark_errors, with_condition
 from delta_core.engines.spark.stream_failures import rows_or_failure
 from delta_core.engines.spark.stream_start import start_of
 from delta_core.engines.spark.stream_tracking import (
@@ -28,7 +28,7 @@ from delta_core.engines.spark.stream_tracking import (
     schema_version,
 )
 from delta_core.engines.spark.types import as_declared, declared_schema
-from delta_core.errors import StreamRestartError, StreamSchemaError
+from delta_core.errors import StreamRestartError, StreamSchemaError, TableNotFoundError
 from delta_core.kernel.log.position import StreamPosition
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.operations.follow import FollowOptions, TableStream, first_position
@@ -123,14 +123,15 @@ def read_stream(
         allow_source_column_rename,
         allow_source_column_type_change,
     )
-    snapshot = open_snapshot(
-        uri,
-        storage_options=storage_options,
-        commits=commits,
-        plugins=plugins,
-        timezone=timezone or str(spark.conf.get("spark.sql.session.timeZone")),
-        allow_external=allow_external,
-    )
+    with with_condition(TableNotFoundError, "DELTA_SCHEMA_NOT_SET"):
+        snapshot = open_snapshot(
+            uri,
+            storage_options=storage_options,
+            commits=commits,
+            plugins=plugins,
+            timezone=timezone or str(spark.conf.get("spark.sql.session.timeZone")),
+            allow_external=allow_external,
+        )
     options = FollowOptions(
         columns=columns,
         start=start,

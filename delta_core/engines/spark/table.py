@@ -43,8 +43,10 @@ from delta_core.engines.spark.table_columns import TableColumns
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import (
     ArgumentTypeError,
+    ColumnNotFoundError,
     DeltaError,
     InvalidArgumentError,
+    SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
@@ -52,6 +54,7 @@ from delta_core.errors import (
 from delta_core.expressions.sql import is_default, parse_sql
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.plan import plan_write
 from delta_core.operations.changes import Changed
 from delta_core.operations.facts import has_transactions
 from delta_core.operations.merge.builder import MergeClause
@@ -62,7 +65,7 @@ from delta_core.table.delta_table import DeltaTable
 from delta_core.table.optimizer import TableOptimizer
 from delta_core.table.writer import convert_to_deltalake
 
-__all__ = ["DETAIL", "HISTORY", "RESTORED", "SparkTable", "clustering_columns"]
+__all__ = ["DETAIL", "HISTORY", "RESTORED", "SparkTable", "check_replaced", "clustering_columns"]
 
 _log = logging.getLogger(__name__)
 
@@ -548,6 +551,8 @@ class SparkTable:
             merge_schema=is_evolving or self._session.merges_schema,
             **self._session.change_options("merge"),
         )
+        if not options.merge_schema:
+            _check_stars(base, source, parsed)
         done = merge_frame(self._spark, base, source, options)
         updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
         return self._taken(
@@ -767,8 +772,8 @@ class SparkTable:
         if version.get("timestamp") is not None:
             check_text(version["timestamp"], "timestamp")
         path = path_in(target) or target
-        if replace and DeltaTable.is_deltatable(path, self._options.get("storage_options")):
-            session_settings(self._spark).permit("clone.replaceEnabled")
+        if replace:
+            check_replaced(self._spark, path, self._options.get("storage_options"))
         properties = None if properties is None else portable_definition(self._spark, properties)[0]
         engine = spark_engine(self._spark, path, self._options.get("storage_options"))
         self._table.clone(path, deep=not is_shallow, replace=replace, properties=properties, engine=engine, **version)
@@ -918,7 +923,39 @@ class SparkOptimizer:
         if not all(isinstance(n, str) for n in names):
             raise ArgumentTypeError(f"Found {cols!r}, expected names of columns.")
         where = self._filter
-        return self._run(lambda optimize, size: optimize.z_order([str(n) for n in names], where, size), is_z_order=True)
+        try:
+            return self._run(
+                lambda optimize, size: optimize.z_order([str(n) for n in names], where, size), is_z_order=True
+            )
+        except ColumnNotFoundError as e:
+            raise ColumnNotFoundError(f"ZORDER BY: {e.message}", **e.facts) from e
+
+
+def check_replaced(spark: Any, path: str, storage_options: Mapping[str, Any] | None) -> None:
+    """Reject a clone in place of a table if the session does; otherwise it need not look for one."""
+    settings = session_settings(spark)
+    if not settings.permits("clone.replaceEnabled") and DeltaTable.is_deltatable(path, storage_options):
+        settings.permit("clone.replaceEnabled")
+
+
+def _check_stars(base: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]) -> None:
+    """Reject clauses for all columns whose source lacks one that the table does not fill by itself."""
+    plan, given = plan_write(base.state, base.plugins, "MERGE"), {name.lower() for name in source.columns}
+    filled = {
+        "insert": {r.column[0] for r in plan.fills},
+        "update": {*plan.computed, *(r.column[0] for r in plan.fills if r.exclusive)},
+    }
+    for clause in clauses:
+        if not clause.is_star:
+            continue
+        name = next((n for n in base.schema.names if n.lower() not in given and n not in filled[clause.action]), None)
+        if name is not None:
+            raise SchemaMismatchError(
+                f"The source lacks the column {name}, which {'INSERT' if clause.action == 'insert' else 'UPDATE SET'} "
+                "* assigns. Name the columns and their values, or call withSchemaEvolution().",
+                column=name,
+                condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+            )
 
 
 def _opened(

@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Generic
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from delta_core.engines.engine import CommitDefaults
 from delta_core.errors import (
     CommitConflictError,
     CommitError,
@@ -170,6 +172,11 @@ class Transaction(Generic[Base]):
             check_writable(base.protocol, context.registry)
             self._target = base.state, base.plugins
 
+    @cached_property
+    def defaults(self) -> CommitDefaults:
+        """The defaults of commits of the engine, read once."""
+        return self.context.log.engine.defaults()
+
     # --- definition ---
 
     @property
@@ -200,6 +207,7 @@ class Transaction(Generic[Base]):
         like: TableState | None = None,
         double_quotes: DoubleQuotes = "name",
         allow_unknown: bool = False,
+        is_new: bool = False,
     ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those requested.
 
@@ -225,6 +233,8 @@ class Transaction(Generic[Base]):
             The meaning of double quotes in expressions that are new to the table: ``text`` in those of a log.
         allow_unknown : bool
             Whether new properties named ``delta.*`` may be ones that neither the core nor a feature declares.
+        is_new : bool
+            Whether nothing of the definition so far stays: the table is created, or replaced with all of its files.
 
         Raises
         ------
@@ -259,6 +269,7 @@ class Transaction(Generic[Base]):
             protocol = upgrade_protocol(protocol, self._needed_for_domains(protocol), registry)
         check_writable(protocol, registry)
         state, plugins = self._define(protocol, given, prepared=False)
+        self._check_forbidden(frozenset() if previous is None or is_new else previous.active, state.active)
         rules = plugins.without(without_rules_of)
         prepared = rules.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
         state, plugins = self._define(protocol, prepared)
@@ -276,13 +287,19 @@ class Transaction(Generic[Base]):
             names = changed_names(previous, state)
             if names:
                 rules.check("check_column_changes", table=previous, paths=names)
-        rules.check("check_metadata", table=state, metadata=prepared, previous=previous)
+        rules.check("check_metadata", table=state, metadata=prepared, previous=previous, is_new=is_new)
         if read_property(state.configuration, MANIFESTS):
             parts.check_manifests(previous, state, plugins)
         self.intents.metadata = prepared
         self._stage_protocol(protocol)
         self._target, self._plan = (state, plugins), None
         return state
+
+    def _check_forbidden(self, old: Collection[str], new: Collection[str]) -> None:
+        """Raise the error of a use of features that the session forbids, by those that are active before and after."""
+        for each in self.defaults.forbidden:
+            if each.concerns(old, new):
+                raise each.error
 
     def _needed_for_domains(self, protocol: Protocol) -> list[str]:
         return features_for_domains(self.intents.domains, protocol, self.context.registry)
@@ -631,7 +648,10 @@ class Transaction(Generic[Base]):
             intents = self._resolved(base)
             timed = base is not None and plugins.single("commit_timestamps", table=target) is not None
             previous = base.commit_timestamp_ms if timed and base is not None else None
-            return build_attempt(intents, header, state, target, plugins, now(), previous, lost, base)
+            attempt = build_attempt(intents, header, state, target, plugins, now(), previous, lost, base)
+            if attempt.view.metadata_changed and intents.metadata is None:
+                self._check_forbidden(target.active, target.active)
+            return attempt
 
         def publish(attempt: Attempt) -> Committed | Conflict:
             # a version that is free may be that of a table which was made again at this place
@@ -756,7 +776,7 @@ class Transaction(Generic[Base]):
             blind,
             f"delta_core/{installed_version()}",
             self.txn_id,
-            self.context.log.engine.defaults().user_metadata if user_metadata is None else user_metadata,
+            self.defaults.user_metadata if user_metadata is None else user_metadata,
             custom,
         )
 

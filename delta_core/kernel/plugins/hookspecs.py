@@ -128,7 +128,7 @@ def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable
 
 
 @hookspec
-def check_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> None:
+def check_metadata(table: TableState, metadata: Metadata, previous: TableState | None, is_new: bool) -> None:
     """Reject metadata that breaks the feature's rules.
 
     ``previous`` is the table that is altered, None for a new one.
@@ -143,6 +143,8 @@ def check_metadata(table: TableState, metadata: Metadata, previous: TableState |
         Its metadata.
     previous : TableState or None
         The definition before the change; None for a new table.
+    is_new : bool
+        Whether nothing of the definition before stays, and no file: the table is new, or replaced.
     """
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
@@ -35,7 +36,7 @@ from delta_core.operations.feature.history import RETENTION, check_history, firs
 from delta_core.operations.feature.steps import MOST_ATTEMPTS, StepRunner, step_text, with_properties
 from delta_core.operations.progress_bars import shows_progress
 
-__all__ = ["DropFeatureOptions", "DroppedFeature", "drop_feature"]
+__all__ = ["DropFeatureOptions", "DroppedFeature", "drop_feature", "end_features"]
 
 _log = logging.getLogger(__name__)
 #: Checkpoints before the commit that drops a feature: readers that lack the feature try this many, and then stop.
@@ -159,6 +160,62 @@ def drop_feature(base: Snapshot, name: str, options: DropFeatureOptions) -> Drop
     finally:
         runner.close()
     return DroppedFeature(latest, texts)
+
+
+def end_features(base: Snapshot, properties: Mapping[str, str | None]) -> Snapshot:
+    """Stop the use of features that properties switch off, where files have to be written again before.
+
+    They stay in the protocol. Features that a change of the properties alone ends are left to that change.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The table; a newer version is looked for.
+    properties : Mapping of str to (str or None)
+        Table properties as they are to be; None: one that is to be removed.
+
+    Returns
+    -------
+    Snapshot
+        The table afterwards, with the properties as they were but for those of the features that ended.
+
+    Raises
+    ------
+    FeatureRequirementError, UnsupportedOperationError, CommitConflictError, TooManyAttemptsError
+        As of `drop_feature`.
+    """
+    latest, options = base.latest(), DropFeatureOptions()
+    names = [name for name in _ended(latest, properties) if _is_rewritten(latest, name)]
+    runner = StepRunner(options.before, options.report)
+
+    def steps(name: str, snapshot: Snapshot) -> list[FeatureStep]:
+        return _plan(snapshot, name, options).before
+
+    try:
+        for name in names:
+            latest, _ = runner.run(latest, partial(steps, name))
+    finally:
+        runner.close()
+    return latest
+
+
+def _ended(latest: Snapshot, properties: Mapping[str, str | None]) -> list[str]:
+    """Return the features that properties switch off."""
+    spelled = {name.lower(): name for name in latest.metadata.configuration}
+    named = {spelled.get(name.lower(), name): text for name, text in properties.items()}
+    if not named.keys() & latest.metadata.configuration.keys():
+        return []
+    metadata = with_properties(latest.metadata, named)
+    state, _ = latest.context.define(latest.protocol, metadata, latest.version, latest.domains, False)
+    return sorted(latest.state.active - state.active)
+
+
+def _is_rewritten(latest: Snapshot, name: str) -> bool:
+    plugins = latest.context.registry.plugin_of(name)
+    if not plugins.implements("feature_steps"):
+        return False
+    steps = plugins.collect("feature_steps", table=latest.state, change="drop")
+    return any(isinstance(step, ChangeSchema) and step.rewrite for step in steps)
 
 
 def _plan(latest: Snapshot, name: str, options: DropFeatureOptions) -> _Drop:

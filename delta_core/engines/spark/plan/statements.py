@@ -100,6 +100,7 @@ class Insert(Struct, frozen=True, kw_only=True):
     partition: Mapping[str, str | None] = field(default_factory=dict)
     is_overwrite: bool = False
     is_by_name: bool = False
+    is_frame: bool = False
     is_evolving: bool = False
     replace_where: str | Column | None = None
     replace_using: Sequence[str] = ()
@@ -327,6 +328,7 @@ class _Parsing:
                 query=query,
                 is_overwrite=kind != "AppendData",
                 is_by_name=bool(plan.isByName()),
+                is_frame=bool(plan.isByName()) and not self._statement,
                 is_evolving=is_evolving,
                 replace_where=condition,
                 is_dynamic=kind == "OverwritePartitionsDynamic",
