@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, all_parts, is_portable
 from delta_core.expressions.coercion import (
     BINARY,
     DATE,
@@ -264,6 +264,15 @@ _REJECTED = {
 def is_builtin(name: str) -> bool:
     """Return whether a function of this lower-case name is known without plugins."""
     return name in _RULES or name in REWRITES or name in _OPTIONAL_FORMAT
+
+
+def can_test_files(expression: Expression) -> bool:
+    """Return whether the files of a log can be tested with an expression: all its functions are built in.
+
+    Those of plugins, and parts that an engine alone evaluates, are evaluated for the rows.
+    """
+    calls = (part for part in all_parts(expression) if isinstance(part, Call))
+    return is_portable(expression) and all(is_builtin(call.function) for call in calls)
 
 
 def function_names() -> tuple[str, ...]:

@@ -40,13 +40,12 @@ from delta_core.expressions.ast import (
     all_of,
     any_of,
     conjuncts,
-    is_portable,
     leaves,
     negate,
     transform,
 )
 from delta_core.expressions.coercion import bounds_type, canonical, name_of
-from delta_core.expressions.functions import COMPARISONS
+from delta_core.expressions.functions import COMPARISONS, can_test_files
 from delta_core.expressions.raising import cast_may_raise, may_raise, only_casts_raise, raising_last, types_in
 from delta_core.runtime.recursion import Steps, each, run
 from delta_core.schema.fields import ColumnMap, find
@@ -181,8 +180,8 @@ class _Scope:
         )
 
     def as_partition(self, e: Expression) -> Expression | None:
-        """Return the expression over partition values, None if it has other leaves."""
-        if not is_portable(e) or not all(self.is_partition(leaf) for leaf in leaves(e)):
+        """Return the expression over partition values; None if it has other leaves, or can't test files."""
+        if not can_test_files(e) or not all(self.is_partition(leaf) for leaf in leaves(e)):
             return None
         return transform(e, self._partition_value)
 

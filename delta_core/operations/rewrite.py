@@ -11,7 +11,8 @@ from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Relation, Relations
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import UnsupportedOperationError
-from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, is_portable, leaves
+from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, leaves
+from delta_core.expressions.functions import can_test_files
 from delta_core.kernel.scan.scan import Scan
 from delta_core.kernel.write.files import Written
 from delta_core.kernel.write.plan import Origin, WritePlan
@@ -161,7 +162,7 @@ def write_change_rows(
 def selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:
     """Return whether a predicate selects whole partitions: it needs nothing but partition columns."""
     names = {c.lower() for c in partition_columns}
-    return is_portable(predicate) and all(
+    return can_test_files(predicate) and all(
         isinstance(leaf, Column) and leaf.path[0].lower() in names for leaf in leaves(predicate)
     )
 

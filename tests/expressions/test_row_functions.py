@@ -230,6 +230,25 @@ def test_rows_are_changed_by_it(table: DeltaTable) -> None:
     assert table.delete("edit_distance(name, 'Oslo') = 0")["num_deleted_rows"] == 2
 
 
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "quotient(p, 2) = 1",
+        "coalesce(quotient(p, 2), 0) = 1",
+        "not (quotient(p, 2) <> 1)",
+        "quotient(p, 2) + id * 0 = 1",
+    ],
+)
+def test_partition_columns_are_arguments(tmp_path: Path, predicate: str) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2, 3, 4], "p": [1, 2, 3, None]}), partition_by=["p"])
+    table = DeltaTable(tmp_path / "t", plugins=PluginRegistry(functions=[quotient.as_function()]))
+    assert sorted(table.scan(["id"], predicate).to_table()["id"].to_pylist()) == [2, 3]
+    assert table.scan(predicate=predicate).count() == 2
+    write_deltalake(table, pa.table({"id": [9], "p": [3]}), mode="overwrite", predicate=predicate)
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 4, 9]
+    assert table.delete(predicate)["num_deleted_rows"] == 1
+
+
 def test_a_case_guards_rows_for_which_it_fails(table: DeltaTable) -> None:
     with pytest.raises(ExpressionError, match="ZeroDivisionError"):
         table.scan(predicate="quotient(6, id - 1) > 2").to_table()

@@ -28,11 +28,11 @@ from delta_core.expressions.ast import (
     all_of,
     column,
     conjuncts,
-    is_portable,
     leaves,
 )
 from delta_core.expressions.binding import bind, bind_rule
 from delta_core.expressions.coercion import canonical
+from delta_core.expressions.functions import can_test_files
 from delta_core.expressions.raising import may_raise, raising_last, types_in
 from delta_core.expressions.skipping import implied_by
 from delta_core.kernel.plugins.plans import ReadRequest
@@ -290,7 +290,7 @@ class _Planner:
         return canonical(find(self.table.schema, column.path)[1].type)
 
     def _is_of_partitions(self, expression: Expression) -> bool:
-        return is_portable(expression) and all(
+        return can_test_files(expression) and all(
             isinstance(leaf, PartitionValue) or (isinstance(leaf, Column) and leaf.path[0].lower() in self.partitions)
             for leaf in leaves(expression)
         )
