@@ -132,14 +132,15 @@ def test_source_of_other_types_is_cast_or_fails_in_every_session(session: Any, t
     made(tmp_path)
     table = ds.DeltaTable.forPath(session, tmp_path)
     columns = "'2024-07-01 00:00:00' AS t, 7 AS s"
+    values = {name: f"source.{name}" for name in ("i", "t", "s")}
     good = session.sql(f"SELECT 3L AS i, {columns}")
-    table.merge(good, "target.i = source.i").whenMatchedUpdateAll().execute()
+    table.merge(good, "target.i = source.i").whenMatchedUpdate(set=values).execute()
     row = ds.read(session, tmp_path).where("i = 3").collect()[0]
     assert (row["s"], row["t"]) == ("7", session.sql("SELECT timestamp'2024-07-01 00:00:00'").collect()[0][0])
     version = table.history(1).collect()[0]["version"]
     for bad in (f"SELECT 1L << 40 AS i, {columns}", "SELECT 77 AS i, 'no time' AS t, 's' AS s"):
         with pytest.raises(EngineError, match="CAST_"):
-            table.merge(session.sql(bad), "target.i = source.i").whenNotMatchedInsertAll().execute()
+            table.merge(session.sql(bad), "target.i = source.i").whenNotMatchedInsert(values=values).execute()
     assert table.history(1).collect()[0]["version"] == version
 
 
@@ -153,7 +154,7 @@ def test_expressions_are_those_of_the_tables_session_beside_another(spark: Any, 
     table.update("i = 1", {"t": "concat('2024-05-01 ', '10:00:00')"})
     table.update("t = '2024-01-03 14:00:00'", {"t": "'2024-05-01 10:00:00'"})
     source = other.sql("SELECT 3 AS i, '2024-05-01 10:00:00' AS t")
-    table.merge(source, "target.i = source.i").whenMatchedUpdateAll().execute()
+    table.merge(source, "target.i = source.i").whenMatchedUpdate(set={"t": "source.t"}).execute()
     found = {r["i"]: r["t"] for r in DeltaTable(tmp_path).to_pyarrow_table(filters="i in (1, 2, 3)").to_pylist()}
     assert found == dict.fromkeys((1, 2, 3), dt.datetime(2024, 5, 1, 1, tzinfo=dt.UTC))
     merge = table.merge(other.sql("SELECT 4 AS i, 1L << 40 AS j"), "target.i = source.i")
