@@ -43,6 +43,17 @@ OWN: Mapping[str, Any] = {
 }
 
 
+def test_failed_job_has_the_condition_of_javas_exception() -> None:
+    made = errors.EngineError("The Spark job that looks for rows failed: [INTERNAL_ERROR] Cannot generate code.")
+    found: Any = as_spark_error(made)
+    assert isinstance(found, errors.EngineError)
+    assert isinstance(found, PySparkException)
+    assert not isinstance(found, AnalysisException)
+    assert found.getCondition() == "INTERNAL_ERROR"
+    other = as_spark_error(errors.EngineError("The Spark job failed: values [A, B] of [C]."))
+    assert not isinstance(other, PySparkException)
+
+
 def test_error_is_of_both_classes() -> None:
     made = errors.TableNotFoundError("No Delta table at /t. There is no folder of this name.", path="/t")
     found: Any = as_spark_error(made)

@@ -208,6 +208,10 @@ _CASES = (
         errors.UnsupportedOperationError, "DELTA_UNSUPPORTED_RENAME_COLUMN", "^Columns of the table can't be renamed"
     ),
 )
+#: Conditions of queries by which expressions of changes are analyzed, and those of the changes.
+_RENAMED = {"UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS": "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT"}
+#: Where the message of a job that failed has the condition of Spark's exception.
+_CONDITION = re.compile(r"(?:^|: )\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] ")
 #: For errors that no case has, and whose cause is none of PySpark.
 _OTHERS = (
     _Case(errors.InvalidArgumentError, None, pyspark_class=_ILLEGAL),
@@ -322,12 +326,17 @@ def _case(error: DeltaError, cases: tuple[_Case, ...]) -> _Case | None:
 
 
 def _of_cause(error: DeltaError) -> _Case | None:
-    """Return the class and the condition of the error of PySpark that is the cause."""
+    """Return the class and the condition of the error of PySpark that is the cause.
+
+    Of an exception of Java that PySpark has no class for, the condition is that in the message of the failed job.
+    """
     cause = error.__cause__
     if not isinstance(cause, PySparkException):
-        return None
+        named = _CONDITION.search(error.message) if isinstance(error, errors.EngineError) else None
+        return None if named is None else _Case(type(error), named[1], pyspark_class=_BASE)
     names = [k.__name__ for k in type(cause).__mro__ if getattr(pyspark.errors, k.__name__, None) is k]
-    return _Case(type(error), cause.getCondition(), pyspark_class=names[0]) if names else None
+    condition = cause.getCondition()
+    return _Case(type(error), _RENAMED.get(condition, condition), pyspark_class=names[0]) if names else None
 
 
 def _joined(own: type[DeltaError], name: str) -> type[DeltaError]:
