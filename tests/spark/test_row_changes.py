@@ -697,7 +697,9 @@ def test_what_means_the_same_without_ansi_mode_runs_there(spark: Any, tmp_path: 
     table.delete("id IN (1, 2) OR p <=> NULL AND x > 0.5")
     table.update("s.n = 4", {"p": "upper(coalesce(p, 'z'))", "s.n": "id"})
     source = spark.createDataFrame([(5, "n"), (99, "o")], "id bigint, p string")
-    table.merge(source, "target.id = source.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    values = {name: f"source.{name}" for name in source.columns}
+    merge = table.merge(source, "target.id = source.id").whenMatchedUpdate(set=values)
+    merge.whenNotMatchedInsert(values=values).execute()
     found = {r["id"]: r["p"] for r in rows_of(tmp_path)}
     assert (found[4], found[5], found[99]) == ("A", "n", "o")
     assert not {1, 2} & set(found)
