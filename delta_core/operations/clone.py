@@ -41,7 +41,7 @@ from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.sweep.listing import check_witness
 from delta_core.operations.vacuum.places import witness_of
 
-__all__ = ["CloneOptions", "Cloned", "as_uri", "clone_table"]
+__all__ = ["CloneOptions", "Cloned", "clone_table"]
 
 #: Paths that do not begin at the table's root.
 _ABSOLUTE = r"^(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)"
@@ -327,7 +327,7 @@ def _referred(
         # a path from the root of the source's store would be one of the clone's store
         storage = source.engine.storage
         others = [
-            encode_path(as_uri(storage.uri(p))) if found else None
+            encode_path(local_uri(storage.uri(p))) if found else None
             for p, found in zip(decode_paths(paths), absolute.to_pylist(), strict=True)
         ]
         texts = pc.coalesce(strings_of(others), texts)
@@ -402,12 +402,7 @@ def _root_uri(table: Snapshot | TableContext) -> str:
             "place to clone it.",
             path=uri,
         )
-    return encode_path(as_uri(uri).rstrip("/")) + "/"
-
-
-def as_uri(place: str) -> str:
-    """Return a place as logs of other tables name it."""
-    return local_uri(place)
+    return encode_path(local_uri(uri).rstrip("/")) + "/"
 
 
 def _copy_name(table_id: str, path: str, size: int | None) -> str:

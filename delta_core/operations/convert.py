@@ -22,10 +22,9 @@ from delta_core.kernel.log.paths import decode_paths
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernel.write.files import FooterStatistics
-from delta_core.kernel.write.names import encode_path
+from delta_core.kernel.write.names import encode_path, local_uri
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, int64_values, number_array, one_array, scalar_of, strings_of
-from delta_core.operations.clone import as_uri
 from delta_core.operations.create import stage_definition
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
@@ -336,7 +335,7 @@ def _encoded(paths: pa.ChunkedArray) -> pa.ChunkedArray:
 def _absolute(context: TableContext, paths: Sequence[str]) -> pa.Array:
     """Return the URIs of files as a log elsewhere names them."""
     storage = context.log.engine.storage
-    return strings_of([encode_path(as_uri(storage.uri(p))) for p in paths])
+    return strings_of([encode_path(local_uri(storage.uri(p))) for p in paths])
 
 
 def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str | None]:
