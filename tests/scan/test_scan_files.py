@@ -18,7 +18,13 @@ import pytest
 
 from delta_core import DeltaTable, Field, write_deltalake
 from delta_core.api import ScanFiles, Snapshot, StructType, create_table, format_sql, open_context, open_snapshot
-from delta_core.errors import DataFileError, DataFileNotFoundError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.errors import (
+    ArgumentTypeError,
+    DataFileError,
+    DataFileNotFoundError,
+    InvalidArgumentError,
+    UnsupportedOperationError,
+)
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.testing.table_builder import TableBuilder
 from tests.testing import honest_plugin
@@ -449,3 +455,23 @@ def test_batches_with_the_same_names_but_other_field_ids(tmp_path: Path) -> None
         found = plan.to_logical(0, batch)
         assert found is not None
         assert found.to_pydict() == {"a": [1], "b": [2]}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [5, [1, 2], [pa.table({"id": [1]})], pa.chunked_array([[1]])],
+    ids=["number", "numbers", "tables", "chunked array"],
+)
+def test_objects_that_are_no_batches_are_rejected_by_type(tmp_path: Path, rows: Any) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    plan = open_snapshot(tmp_path).scan().plan_files()
+    with pytest.raises(ArgumentTypeError, match=r"Found (a batch|batches) as .*, expected a"):
+        plan.read_file(0, rows).read_all()
+
+
+@pytest.mark.parametrize("rows", [5, pa.table({"id": [1]}), pa.array([1])], ids=lambda r: type(r).__name__)
+def test_one_batch_is_expected_by_to_logical(tmp_path: Path, rows: Any) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    plan = open_snapshot(tmp_path).scan().plan_files()
+    with pytest.raises(ArgumentTypeError, match=r"Found a batch as .*, expected a"):
+        plan.to_logical(0, rows)

@@ -6,14 +6,14 @@ needs neither the log nor the vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import DataFileError, InvalidArgumentError
+from delta_core.errors import ArgumentTypeError, DataFileError, InvalidArgumentError
 from delta_core.expressions.ast import Expression, PartitionValue
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.plugins.rules import RowSelector
@@ -389,6 +389,8 @@ class ScanFiles:
         DataFileError
             A column that can't be converted to its type, or is matched by id and has none; a row that breaks a check or
             lacks a value that it must have.
+        ArgumentTypeError
+            For an object that is no batch.
         InvalidArgumentError
             There is no such file.
 
@@ -400,8 +402,7 @@ class ScanFiles:
         """
         self._check_file(file)
         check_number("first_row", first_row, 0)
-        found = batch if isinstance(batch, pa.RecordBatch) else pa.record_batch(batch)
-        return self._applied(file, first_row, found)
+        return self._applied(file, first_row, _as_batch(batch))
 
     def read_file(self, file: int, batches: Any) -> pa.RecordBatchReader:
         """Return the rows of the scan that are in a file, as a stream; batches are read when its rows are.
@@ -418,6 +419,8 @@ class ScanFiles:
         DataFileError
             By the stream: what `to_logical` raises; another number of rows than the log has; deleted rows beyond the
             end.
+        ArgumentTypeError
+            For an object that is neither; by the stream: for an item that is no batch.
         InvalidArgumentError
             There is no such file.
 
@@ -428,12 +431,13 @@ class ScanFiles:
         {'id': [1, 3]}
         """
         self._check_file(file)
+        batches = _as_batches(batches)
         return pa.RecordBatchReader.from_batches(self.schema, self._rows_of(file, batches))
 
-    def _rows_of(self, file: int, batches: Any) -> Iterator[pa.RecordBatch]:
+    def _rows_of(self, file: int, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         first = 0
-        source = pa.RecordBatchReader.from_stream(batches) if hasattr(batches, "__arrow_c_stream__") else batches
-        for batch in source:
+        for given in batches:
+            batch = _as_batch(given)
             found = self._applied(file, first, batch)
             first += batch.num_rows
             if found is not None:
@@ -558,6 +562,32 @@ def _only(array: pa.Array, leaves: frozenset[int], first: int) -> pa.Array:
     if pa.types.is_map(t):
         return rebuild_map(array, array.keys, _only(array.items, leaves, first + num_leaves(t.key_type)))
     return rebuild_list(array, _only(array.values, leaves, first))
+
+
+def _as_batch(rows: Any) -> pa.RecordBatch:
+    """Return a batch of any Arrow library."""
+    if isinstance(rows, pa.RecordBatch):
+        return rows
+    expected = "expected a pyarrow.RecordBatch, or an object with __arrow_c_array__ that is one"
+    if not hasattr(rows, "__arrow_c_array__"):
+        raise ArgumentTypeError(f"Found a batch as {type(rows).__name__}, {expected}; read_file takes whole streams.")
+    try:
+        return pa.record_batch(rows)
+    except (TypeError, ValueError, pa.ArrowException) as e:
+        raise ArgumentTypeError(f"Found a batch as {type(rows).__name__}, {expected}: {e}.") from e
+
+
+def _as_batches(rows: Any) -> Any:
+    """Return the batches of a stream of any Arrow library, or the items of an iterable."""
+    expected = "expected an object with __arrow_c_stream__, such as a pyarrow.Table, or an iterable of record batches"
+    if not hasattr(rows, "__arrow_c_stream__"):
+        if isinstance(rows, Iterable):
+            return rows
+        raise ArgumentTypeError(f"Found batches as {type(rows).__name__}, {expected}.")
+    try:
+        return pa.RecordBatchReader.from_stream(rows)
+    except (TypeError, ValueError, pa.ArrowException) as e:
+        raise ArgumentTypeError(f"Found batches as {type(rows).__name__}, {expected}: {e}.") from e
 
 
 def _loaded(context: PlanContext, data: bytes, paths: list[str], dropped: dict[int, RowSet]) -> ScanFiles:
