@@ -97,13 +97,13 @@ def test_hook_prepare_domains_join_and_see_what_was_requested() -> None:
 def test_hook_check_metadata_rejects() -> None:
     strict = ExternalPlugin("one", check_metadata=lambda table, metadata: reject(table, metadata))
     with pytest.raises(InvalidArgumentError, match="rejected by a plugin"):
-        plugin_set(strict).check("check_metadata", table=STATE, metadata=METADATA, previous=None)
+        plugin_set(strict).check("check_metadata", table=STATE, metadata=METADATA, previous=None, is_new=True)
 
 
 def test_hook_check_metadata_must_not_answer() -> None:
     wrong = plugin_set(ExternalPlugin("one", check_metadata=lambda table, metadata: metadata))
     with pytest.raises(HookContractError, match="check_metadata"):
-        wrong.check("check_metadata", table=STATE, metadata=METADATA, previous=None)
+        wrong.check("check_metadata", table=STATE, metadata=METADATA, previous=None, is_new=True)
 
 
 def test_hook_accept_type_change_rejects_unless_one_plugin_accepts() -> None:
