@@ -141,6 +141,7 @@ with lazy_imports(__name__):
         Outcome as Outcome,
         Proposal as Proposal,
     )
+    from delta_core.kernel.plugins.encodings import why_stored_otherwise as why_stored_otherwise
     from delta_core.kernel.plugins.features import (
         API_VERSION as API_VERSION,
         TableFeature as TableFeature,
@@ -153,6 +154,7 @@ with lazy_imports(__name__):
         ActionColumn as ActionColumn,
         ChangeCapture as ChangeCapture,
         ChecksumField as ChecksumField,
+        ColumnEncoding as ColumnEncoding,
         CommitInfoField as CommitInfoField,
         CommitRule as CommitRule,
         CommitSummary as CommitSummary,

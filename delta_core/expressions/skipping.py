@@ -20,7 +20,7 @@ The same predicate serves Parquet row groups, with a group's bounds, null count 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -95,7 +95,11 @@ def _unpartitioned(e: Expression) -> Steps[Expression]:
 
 
 def plan_skipping(
-    predicate: Expression | None, schema: StructType, column_map: ColumnMap, partition_columns: Sequence[str]
+    predicate: Expression | None,
+    schema: StructType,
+    column_map: ColumnMap,
+    partition_columns: Sequence[str],
+    without_bounds: Collection[str] = (),
 ) -> SkippingPlan:
     """Plan which files a predicate needs.
 
@@ -109,8 +113,10 @@ def plan_skipping(
         Their physical names, by which statistics and partition values are found.
     partition_columns : sequence of str
         Logical names, as in ``metaData.partitionColumns``.
+    without_bounds : collection of str
+        Logical names of top-level columns whose bounds are not those of the values: only their nulls are looked at.
     """
-    scope = _Scope(schema, column_map, frozenset(partition_columns))
+    scope = _Scope(schema, column_map, frozenset(partition_columns), frozenset(without_bounds))
     by_partition: list[Expression] = []
     by_statistics: list[Expression] = []
     parts = raising_last(conjuncts(predicate), scope.type_of)
@@ -169,8 +175,15 @@ class _Bounds(Struct, frozen=True):
 class _Scope:
     """The table's columns, as partition values and statistics."""
 
-    def __init__(self, schema: StructType, column_map: ColumnMap, partition_columns: frozenset[str]) -> None:
+    def __init__(
+        self,
+        schema: StructType,
+        column_map: ColumnMap,
+        partition_columns: frozenset[str],
+        without_bounds: frozenset[str],
+    ) -> None:
         self._schema, self._map, self._partitions = schema, column_map, partition_columns
+        self._without_bounds = without_bounds
         #: Returns the type of a bound expression, None if a plugin's function is in it.
         self.type_of = types_in(schema)
 
@@ -205,6 +218,8 @@ class _Scope:
         """Return the bounds of a data column; None for types and collations whose bounds can't be compared."""
         _, found = find(self._schema, column.path)
         t = bounds_type(found.type)
+        if column.path[0] in self._without_bounds:
+            return None
         if t is None or t.type in _UNBOUNDED_TYPES or self._is_collated(column):
             return None
         low: Expression = self.statistic("min", column, t)

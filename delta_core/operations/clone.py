@@ -25,6 +25,7 @@ from delta_core.kernel.commit.upgrade import downgrade_protocol, upgrade_protoco
 from delta_core.kernel.log.checksum import check_by_checksum
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.plugins.encodings import why_stored_otherwise
 from delta_core.kernel.plugins.features import supported_features
 from delta_core.kernel.plugins.references import absolute_files, named_files, relocated_files
 from delta_core.kernel.plugins.rules import FileReference, RowCheck
@@ -294,6 +295,12 @@ def _check_same_reading(source: Snapshot, state: TableState) -> None:
         raise InvalidArgumentError(
             "The properties change how columns are found in files, and the files of a clone are those of the source. "
             "Clone without them, and change the clone afterwards."
+        )
+    why = why_stored_otherwise(source.state, state)
+    if why is not None:
+        raise InvalidArgumentError(
+            f"The definition of the clone would change how files are read, and they are those of the source: {why}. "
+            "Clone without the properties that encode it."
         )
 
 

@@ -19,6 +19,7 @@ from delta_core.kernel.commit.options import AddAction
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.log.names import LOG_DIRECTORY
 from delta_core.kernel.log.paths import decode_paths
+from delta_core.kernel.plugins.encodings import check_not_encoded
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernel.write.files import FooterStatistics
@@ -189,6 +190,11 @@ def convert_folder(
         if schema != base.schema:
             transaction.set_metadata(replace(base.metadata, schema_string=StructType(schema.members).to_json()))
     _check_names(transaction)
+    check_not_encoded(
+        transaction.table,
+        "Files can't become those of the table as they are",
+        "Convert without the encoding, or write the rows of the files to a new table (write_deltalake).",
+    )
     normal = check_partitions(transaction, partitions)
     transaction.add_files(
         pa.table(

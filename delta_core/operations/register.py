@@ -18,6 +18,7 @@ from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
 from delta_core.kernel.commit.transaction import CommitResult, Transaction
 from delta_core.kernel.log.partition_values import parse_partition_values
+from delta_core.kernel.plugins.encodings import check_not_encoded
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernel.write.files import describe_files
@@ -99,6 +100,11 @@ def register_files(
     for action in adds:
         _check_text(action)
     if adds:
+        check_not_encoded(
+            txn.table,
+            "Files that were written elsewhere can't be added",
+            "Write their rows with write_deltalake instead.",
+        )
         _check_places(txn, adds)
         txn.add_files(_described(txn, adds))
     if base is not None:

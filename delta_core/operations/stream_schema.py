@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from delta_core.errors import LogError, StreamSchemaError, shortened
+from delta_core.kernel.plugins.encodings import why_stored_otherwise
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol import actions
@@ -72,6 +73,9 @@ def why_not_readable(old: VersionDefinition, new: VersionDefinition) -> str | No
     if why is not None:
         return why
     before, after = _physical_names(old), _physical_names(new)
+    encoded = why_stored_otherwise(old.state, new.state)
+    if encoded is not None:
+        return encoded
     moved = next((p for p, name in before.items() if after.get(p, name) != name), None)
     return None if moved is None else f"column {'.'.join(moved)} was dropped and added again"
 

@@ -65,6 +65,7 @@ from delta_core.operations.feature.drop import DropFeatureOptions, drop_feature
 from delta_core.runtime.lazy import load_object
 from delta_core.schema.fields import Schema
 from delta_core.testing.cost_contract import CostContract
+from delta_core.testing.encoding_contract import EncodingContract
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
 from delta_core.testing.function_calls import Compute, FunctionCall, calls_in, first_difference, possible_calls
 from delta_core.testing.hook_costs import attempt_view, call_hook, hook_arguments
@@ -78,6 +79,7 @@ RETURNING = (
     "functions",
     "read_rules",
     "column_map",
+    "column_encodings",
     "commit_timestamps",
     "write_rules",
     "commit_rules",
@@ -141,7 +143,7 @@ def _schema_json(fields: Iterable[Mapping[str, Any]]) -> str:
     return json.dumps({"type": "struct", "fields": filled})
 
 
-class FeatureContract(CostContract):
+class FeatureContract(EncodingContract, CostContract):
     """Tests that a feature's plugin keeps the rules of the plugin API; pytest runs them in subclasses.
 
     Every message names the plugin, and the hook if one is at fault.
@@ -235,6 +237,7 @@ class FeatureContract(CostContract):
             for hook in ("column_map", "commit_timestamps"):
                 answer = plugins.single(hook, table=state)
                 out += [] if answer is None else [(hook, answer)]
+            out += [("column_encodings", a) for a in plugins.collect("column_encodings", table=state)]
         return out
 
     def writable(self) -> list[TableState]:
@@ -294,6 +297,7 @@ class FeatureContract(CostContract):
             for request in (ReadRequest(), ReadRequest(purpose="changes"))
             for r in plugins.collect("read_rules", table=state, request=request)
         ]
+        found += [("column_encodings", r) for r in state.encodings.values()]
         found += [("write_rules", r) for r in plugins.collect("write_rules", table=state, operation="WRITE")]
         found += [("commit_rules", r) for r in plugins.collect("commit_rules", attempt=attempt_view(state, plugins))]
         return [(hook, r) for hook, r in found if r.feature == self.name]
@@ -530,6 +534,7 @@ class FeatureContract(CostContract):
         state = table_state(registry=registry)
         assert without.collect("read_rules", table=state, request=ReadRequest()) == []
         assert without.single("column_map", table=state) is None
+        assert without.collect("column_encodings", table=state) == []
         assert not state.is_active(self.name)
 
     def test_write_of_a_table_without_the_feature_is_untouched(self) -> None:
@@ -864,7 +869,8 @@ class FeatureContract(CostContract):
             for i, example in enumerate([] if self.not_written else self.tables()):
                 with self.step("making the table"):
                     made = MadeTable(example, self.name, self.registry, Path(folder) / str(i))
-                rules = [getattr(r, "expression", None) for _, r in self.rules_of(made)]
+                parts = ("expression", "encode", "decode")
+                rules = [getattr(r, part, None) for _, r in self.rules_of(made) for part in parts]
                 used = [e for e in rules if isinstance(e, get_args(Expression))]
                 used += [to_expression(sql, made.snapshot.schema, functions) for sql in self.calls()]
                 found += calls_in(used, made.snapshot.schema, {**made.snapshot.plugins.functions, **functions}, own)

@@ -132,6 +132,7 @@ def hook_arguments(table: TableState, plugins: PluginSet, num_files: int = 0) ->
         "check_metadata": {"table": table, "metadata": metadata, "previous": None, "is_new": True},
         "check_read": {"table": table},
         "column_map": {"table": table},
+        "column_encodings": {"table": table},
         "read_rules": {"table": table, "request": ReadRequest()},
         "commit_timestamps": {"table": table},
         "plan_checkpoint": {"table": table},

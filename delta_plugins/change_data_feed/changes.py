@@ -29,6 +29,7 @@ from delta_core.api import (
     parse_ms,
     parse_version,
     supported_features,
+    why_stored_otherwise,
     why_unreadable,
 )
 from delta_core.kernels import compute as pc
@@ -293,12 +294,14 @@ def _check_history(last: Snapshot, start: int, commits: Sequence[Commit]) -> Non
         before = last if is_same else last.at(start)
         _check_protocol(last, before.state.reader_features, start)
         _check_metadata(last, before.metadata, start)
+        _check_forms(last, start)
     _check_removed(last, first)
     for commit in commits:
         if commit.protocol is not None:
             _check_protocol(last, supported_features(commit.protocol).reader, commit.version)
         if commit.metadata is not None:
             _check_metadata(last, commit.metadata, commit.version)
+            _check_forms(last, commit.version)
 
 
 def _check_protocol(last: Snapshot, names: frozenset[str], version: int) -> None:
@@ -324,6 +327,19 @@ def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
         raise _unreadable(last, version, why)
 
 
+def _check_forms(last: Snapshot, version: int) -> None:
+    """Check that files of a version store columns as those of the last one do."""
+    if not last.plugins.implements("column_encodings"):
+        return
+    why = why_stored_otherwise(last.at(version).state, last.state)
+    if why is not None:
+        raise SchemaError(
+            f"The rows of version {version} can't be read as those of version {last.version}: {why} in one of them. "
+            "Read the two sides of the change separately, with end_version before it.",
+            version=version,
+        )
+
+
 def _check_removed(last: Snapshot, first: Commit) -> None:
     """Check that the rows which the first commit deletes can be read although it changes the schema."""
     if not first.version or first.metadata is None or not _deletes_files(first):
@@ -332,6 +348,7 @@ def _check_removed(last: Snapshot, first: Commit) -> None:
         why = _misfit(last, last.at(first.version - 1).metadata)
         if why is not None:
             raise _unreadable(last, first.version - 1, why)
+        _check_forms(last, first.version - 1)
 
 
 def _deletes_files(commit: Commit) -> bool:

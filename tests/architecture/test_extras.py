@@ -27,6 +27,7 @@ NOT_BROUGHT = {
     "lance": "the extra test-lance has pylance: it warns at each fork of a process, and tests fork",
     "delta": "delta-spark is the full tier's: it fetches jars when it first starts",
     "delta_row_checksum": "README's test command installs the examples",
+    "delta_packed_uuids": "README's test command installs the examples",
     "delta_row_ttl": "README's test command installs the examples",
 }
 

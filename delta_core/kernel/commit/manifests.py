@@ -104,6 +104,8 @@ def check_manifests(previous: TableState | None, table: TableState, plugins: Plu
         why = f"feature {dropping} is active, and deleted rows are not part of manifests"
     elif _has_other_names(table) and (is_new or previous is not None and not _has_other_names(previous)):
         why = "files have columns under other names than the table"
+    elif table.encodings:
+        why = f"files store column {next(iter(table.encodings))!r} in another form"
     else:
         return
     raise InvalidArgumentError(
@@ -127,6 +129,8 @@ def _partitions(snapshot: TableBase) -> tuple[str, ...]:
 def _check_readable(snapshot: TableBase) -> None:
     table = snapshot.state
     why = "columns have other names in files" if _has_other_names(table) else None
+    if table.encodings:
+        why = f"files store column {next(iter(table.encodings))!r} in another form"
     for rule in snapshot.plugins.collect("read_rules", table=table, request=ReadRequest()):
         if isinstance(rule, RowSelector):
             vectors = snapshot.files.columns(list(rule.columns)).columns

@@ -18,6 +18,7 @@ from delta_core.kernel.plugins.hookspecs import PROJECT, RESULTS
 from delta_core.kernel.plugins.rules import (
     ActionColumn,
     ChecksumField,
+    ColumnEncoding,
     CommitRule,
     CommitTimestamp,
     FileReference,
@@ -41,6 +42,7 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "prepare_domains": (DomainMetadata,),
     "accept_type_change": (bool,),
     "column_map": (ColumnMap,),
+    "column_encodings": (ColumnEncoding,),
     "read_rules": get_args(ReadRule),
     "commit_timestamps": (CommitTimestamp,),
     "write_rules": get_args(WriteRule),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from delta_core.kernel.plugins.rules import (
         ActionColumn,
         ChecksumField,
+        ColumnEncoding,
         CommitRule,
         CommitSummary,
         CommitTimestamp,
@@ -218,6 +219,21 @@ def column_map(table: TableState) -> ColumnMap | None:
     """Return the map from logical to physical names.
 
     Set: table. When: once per snapshot. Result: single; default the identity.
+
+    Parameters
+    ----------
+    table : TableState
+        The version's definition.
+    """
+
+
+@hookspec
+def column_encodings(table: TableState) -> Iterable[ColumnEncoding]:
+    """Return the columns that files store in another form, with how values are encoded and decoded.
+
+    The expressions may call the plugins' functions. An encoding of a column stays as it is while files of the table do.
+
+    Set: table. When: once per snapshot, after ``column_map``. Result: list; default none.
 
     Parameters
     ----------
@@ -493,6 +509,7 @@ RESULTS = {
     "prepare_domains": "list",
     "check_metadata": "check", "accept_type_change": "single",
     "check_type_changes": "check", "check_column_changes": "check", "check_read": "check", "column_map": "single",
+    "column_encodings": "list",
     "read_rules": "list", "commit_timestamps": "single", "checkpoint_sidecars": "single", "plan_checkpoint": "single",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
     "rebase_files": "list", "checksum_fields": "list",

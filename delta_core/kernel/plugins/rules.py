@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from delta_core.kernels.row_set import RowSet, RowSets
 
 __all__ = [
-    "ActionColumn", "ChangeCapture", "ChecksumField",
+    "ActionColumn", "ChangeCapture", "ChecksumField", "ColumnEncoding",
     "CommitInfoField", "CommitRule", "CommitSummary", "CommitTimestamp", "EncodedRows", "RemainingFilesCheck",
     "ExtraAction",
     "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
@@ -161,6 +161,35 @@ class MetadataColumn(Struct, frozen=True):
 
 
 ReadRule = Union[RowSelector, RowFilter, ReadCheck, MetadataColumn]
+
+
+class ColumnEncoding(Struct, frozen=True):
+    """Store a column in another form: its values are encoded when files are written, and decoded when they are read.
+
+    Parameters
+    ----------
+    feature : str
+        The feature whose plugin returns it; one that readers need.
+    column : tuple of str
+        The logical path of the column: a top-level column of a primitive type that does not partition the table.
+    stored : DataType
+        The primitive type that files store.
+    encode : Expression
+        The stored form, over the column, whose values it has then.
+    decode : Expression
+        The values, over the column, which has the stored form then. Null is stored as null, and no value is, so that
+        statistics of nulls are those of the values.
+    statistics : bool
+        Whether the log may show the least and the greatest value of each file, in plain form, to skip files by. The
+        Arrow engine decodes new files once for it; files that Spark writes have no bounds.
+    """
+
+    feature: str
+    column: tuple[str, ...]
+    stored: DataType
+    encode: Expression
+    decode: Expression
+    statistics: bool = False
 
 
 class CommitTimestamp(Struct, frozen=True):

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from delta_core.expressions.plugin_functions import Function
+from delta_core.kernel.plugins.rules import ColumnEncoding
 from delta_core.kernel.protocol.actions import Metadata, Protocol
 from delta_core.schema.fields import ColumnMap, Schema
 from delta_core.schema.types import BASE_TYPES, TypeDef
@@ -42,6 +43,8 @@ class TableState(Struct, frozen=True):
         Domain name to configuration text, of the domains that the features declare; no removed ones.
     functions : Mapping
         The functions that the features add to expressions, by name.
+    encodings : Mapping
+        Of each column that files store in another form, by logical name: ``decode`` is over the column of the file.
     """
 
     version: int
@@ -55,6 +58,7 @@ class TableState(Struct, frozen=True):
     types: Mapping[str, TypeDef] = field(default_factory=lambda: dict(BASE_TYPES))
     domains: Mapping[str, str] = {}
     functions: Mapping[str, Function] = {}
+    encodings: Mapping[str, ColumnEncoding] = {}
 
     def __post_init__(self) -> None:
         if self.column_map is None:

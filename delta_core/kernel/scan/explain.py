@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_core.expressions.ast import Expression, FileStatistic, conjuncts, leaves
+from delta_core.expressions.ast import Column, Expression, FileStatistic, PhysicalColumn, conjuncts, leaves
 from delta_core.expressions.printing import format_sql
-from delta_core.expressions.skipping import SkippingPlan, plan_skipping
+from delta_core.expressions.skipping import SkippingPlan
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter
+from delta_core.kernel.plugins.skipping import plan_table_skipping
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.scan.plan import ReadPlan
 from delta_core.kernel.scan.vectors import locate
@@ -67,7 +68,8 @@ def describe_predicate(
     evaluated = {id(part) for part in conjuncts(plan.filter)}
     found = []
     for number, part in enumerate(conjuncts(plan.pruning)):
-        one = plan_skipping(part, state.schema, state.column_map, state.partition_columns)
+        one = plan_table_skipping(state, part)
+        is_encoded = any(isinstance(leaf, Column) and leaf.path[0] in state.encodings for leaf in leaves(part))
         groups = () if one.row_groups is None or plan.checks else leaves(one.row_groups)
         found.append(
             PredicatePart(
@@ -77,7 +79,7 @@ def describe_predicate(
                 prunes_files and one.statistics is not None,
                 any(isinstance(leaf, FileStatistic) for leaf in groups),
                 id(part) in evaluated and column_test(part, plan.sources, plan.types, build) is not None,
-                id(part) in evaluated,
+                id(part) in evaluated or is_encoded,
             )
         )
     return tuple(found)
@@ -99,6 +101,9 @@ def describe_effects(
             found.append((rule.feature, f"checks {rule.name!r} on each row: no row group is left out"))
         elif isinstance(rule, MetadataColumn) and rule.name in metadata:
             found.append((rule.feature, f"adds {rule.name}"))
+    for name, encoding in state.encodings.items():
+        if any(isinstance(leaf, PhysicalColumn) and leaf.name in plan.columns.names for leaf in leaves(encoding.decode)):
+            found.append((encoding.feature, f"decodes column {name}"))
     names = zip(state.schema.names, state.column_map.physical.names, strict=True)
     if plan.match == "id":
         found.append(("column names", "columns are found in files by field id"))

@@ -29,6 +29,7 @@ from delta_core.expressions.ast import (
     column,
     conjuncts,
     leaves,
+    transform,
 )
 from delta_core.expressions.binding import bind, bind_rule
 from delta_core.expressions.coercion import canonical
@@ -201,6 +202,9 @@ class _Planner:
         self.request = request
         self.map: ColumnMap = table.column_map
         self.partitions = {name.lower() for name in table.partition_columns}
+        self.encoded: dict[str, Expression] = {
+            self.map.physical_path(table.schema, (name,))[0]: rule.decode for name, rule in table.encodings.items()
+        }
         self.functions = functions
         self.type_of = types_in(table.schema)
         self.rules = [self._bound(r) for r in rules]
@@ -238,6 +242,10 @@ class _Planner:
         condition = self._condition(raising_last(conjuncts(pruning), self.type_of), prunes_files)
         extra = {n: (FileConstant(v, t) if isinstance(v, str) else self._bind(v), t) for n, (v, t) in constants.items()}
         extra |= self._metadata()
+        if self.encoded:
+            checks = tuple(replace(c, expression=self._decoded(c.expression)) for c in checks)
+            condition = all_of([self._decoded(part) for part in conjuncts(condition)])
+            extra = {n: (self._decoded(e), t) for n, (e, t) in extra.items()}
         wanted = self._output_columns()
         if self.request.columns is None:
             self._need_all()
@@ -246,6 +254,8 @@ class _Planner:
                 self._need(path)
         expressions = [c.expression for c in checks] + ([condition] if condition is not None else [])
         expressions += [e for e, _ in extra.values()]
+        if self.encoded:
+            expressions += [self.table.encodings[p[0]].decode for p in wanted if p[0] in self.table.encodings]
         used = list(dict.fromkeys(leaf for e in expressions for leaf in leaves(e)))
         for leaf in used:
             self._need_leaf(leaf)
@@ -269,6 +279,18 @@ class _Planner:
             limit,
         )
 
+    def _decoded(self, expression: Expression) -> Expression:
+        """Return an expression over the columns of files: those that are encoded are decoded in it."""
+
+        def change(leaf: Leaf) -> Expression:
+            if isinstance(leaf, Column) and leaf.path[0] in self.table.encodings:
+                return self.table.encodings[leaf.path[0]].decode
+            return self.encoded.get(leaf.name, leaf) if isinstance(leaf, PhysicalColumn) else leaf
+
+        # an expression without encoded columns stays the same object, by which reports recognize it
+        is_changed = any(change(leaf) is not leaf for leaf in leaves(expression))
+        return transform(expression, change) if is_changed else expression
+
     def _condition(self, parts: Sequence[Expression], prunes_files: bool) -> Expression | None:
         """Return the condition on rows: what files are not chosen by, as `plan_skipping` chooses them."""
         is_exact = all(map(self._is_of_partitions, parts))
@@ -285,7 +307,7 @@ class _Planner:
         return [] if self._is_of_partitions(part) else implied_by(part, self._type_of)
 
     def _type_of(self, column: Column) -> DataType | None:
-        if column.path[0].lower() in self.partitions:
+        if column.path[0].lower() in self.partitions or column.path[0] in self.table.encodings:
             return None
         return canonical(find(self.table.schema, column.path)[1].type)
 
@@ -340,16 +362,20 @@ class _Planner:
                 fields.append(logical if own is logical.type else Field(name, own, logical.nullable))
             struct = StructType(fields)
         schema = arrow_schema(struct, self.table.types)
-        outputs = [Output(f, self._column_source(f.name)) for f in schema]
+        outputs = [Output(f, self._column_value(f.name)) for f in schema]
         if not extra:
             return schema, outputs
         for name, (expression, t) in extra.items():
             if name in trees:
                 raise InvalidArgumentError(f"Two columns of the result are named {name!r}.", column=name)
             f = arrow_schema(StructType([Field(name, t)]), self.table.types).field(0)
-            is_made = isinstance(expression, (Call, Cast, LiteralValue))
-            outputs.append(Output(f, expression if is_made else self._source(expression)))
+            outputs.append(Output(f, self._value(expression)))
         return pa.schema([o.field for o in outputs]), outputs
+
+    def _value(self, expression: Expression) -> Source | Expression:
+        """Return the source of an expression that is a leaf, else the expression."""
+        is_made = isinstance(expression, (Call, Cast, LiteralValue))
+        return expression if is_made else self._source(expression)
 
     # --- what is read ---
 
@@ -357,6 +383,8 @@ class _Planner:
         name = path[0]
         if name.lower() in self.partitions:
             self._constant(self._partition(name))
+        elif name in self.table.encodings:
+            return  # the leaves of its decoding are needed
         elif self._logical(name).type != _VOID:
             self.trees[name] = add_path(self.trees.get(name, {}), self._stored(path)[1:])
 
@@ -370,7 +398,7 @@ class _Planner:
         for f in self.table.schema.members:
             if self.partitions and f.name.lower() in self.partitions:
                 self._constant(self._partition(f.name))
-            elif f.type != _VOID:
+            elif f.type != _VOID and f.name not in self.table.encodings:
                 self.trees[f.name] = None
 
     def _need_leaf(self, leaf: Leaf) -> None:
@@ -389,6 +417,8 @@ class _Planner:
 
     def _own_column(self, leaf: PhysicalColumn) -> str | None:
         """Return the name of the table's column that a rule reads under its physical name."""
+        if leaf.name in self.encoded:
+            return None
         pairs = zip(self.table.schema.members, self.map.physical.members, strict=True)
         return next((a.name for a, b in pairs if b.name == leaf.name and a.type == leaf.type != _VOID), None)
 
@@ -447,8 +477,13 @@ class _Planner:
         assert isinstance(leaf, (FileConstant, PartitionValue))
         return ConstantSource(self.constants[leaf])
 
+    def _column_value(self, name: str) -> Source | Expression:
+        """Return where a column of the table comes from, or how it is decoded."""
+        rule = self.table.encodings.get(name)
+        return self._column_source(name) if rule is None else self._value(rule.decode)
+
     def _column_source(self, name: str) -> Source:
-        """Return where a column of the table comes from."""
+        """Return where a column of the table that is not encoded comes from."""
         if self.partitions and name.lower() in self.partitions:
             return ConstantSource(self.constants[self._partition(name)])
         position = self.positions.get(name)

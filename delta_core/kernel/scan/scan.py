@@ -19,13 +19,14 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS, Column, Expression, FileConstant, Leaf, PartitionValue, transform
 from delta_core.expressions.filters import to_expression
-from delta_core.expressions.skipping import SkippingPlan, plan_skipping
+from delta_core.expressions.skipping import SkippingPlan
 from delta_core.kernel.log import value_parts
 from delta_core.kernel.log.files import LISTED_COLUMNS, FileSet
 from delta_core.kernel.log.paths import decode_paths, path_uris
 from delta_core.kernel.plugins.plans import ReadRequest
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.rules import MetadataColumn
+from delta_core.kernel.plugins.skipping import plan_table_skipping
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.scan import parts
@@ -159,7 +160,7 @@ class Scan(PlannedRows):
         self.plan: ReadPlan = plan_scan(
             state, request, rules, functions=plugins.functions, constants=constants, limit=limit, prunes_files=prunes
         )
-        self._skipping = plan_skipping(self.plan.pruning, state.schema, state.column_map, state.partition_columns)
+        self._skipping = plan_table_skipping(state, self.plan.pruning)
 
     def __repr__(self) -> str:
         return f"Scan({', '.join(self.schema.names)})"

@@ -44,9 +44,10 @@ from delta_core.kernel.write.partitions import Partitions
 from delta_core.kernel.write.plan import Origin, WritePlan
 from delta_core.kernel.write.schema_checks import schema_checks
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import nulls_of, number_array, scalar_of, shown_value
+from delta_core.kernels.arrow_buffers import is_valid, nulls_of, number_array, one_array, scalar_of, shown_value
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import batch_of, empty_rows, narrow, null_rows, reach
+from delta_core.runtime.plugin_errors import contract_error
 from delta_core.schema.fields import Path, find
 
 __all__ = ["PrepareRows"]
@@ -124,8 +125,25 @@ class PrepareRows:
         columns = self._compiled.columns
         if not columns:
             return empty_rows(rows.num_rows)
-        arrays = [narrow(rows.column(c.name), c.stored) for c in columns]
+        encodings = self._compiled.encodings
+        arrays = [
+            narrow(rows.column(c.name), c.stored) if c.name not in encodings else self._encoded(rows, c)
+            for c in columns
+        ]
         return batch_of(arrays, self.schema)
+
+    def _encoded(self, rows: _Rows, column: FileColumn) -> pa.Array:
+        """Return the stored form of a column; it is null for the same rows."""
+        name = column.name
+        rule, compiled = self._compiled.encodings[name]
+        values, stored = rows.column(name), one_array(rows.evaluate(compiled))
+        if stored.null_count != values.null_count or (is_valid(stored) != is_valid(values)).any():
+            what = (
+                f"returned {stored.null_count} nulls for {values.null_count} nulls in column {name!r}; expected null "
+                "for null, and for nothing else"
+            )
+            raise contract_error(rule.feature, "column_encodings", "ColumnEncoding.encode", what, column=name)
+        return stored if stored.type.equals(column.stored) else checked_cast(stored, column.stored)
 
     def _fill(self, rows: _Rows, rule: FillColumn, compiled: Compiled) -> None:
         name = rule.column[0]
@@ -209,6 +227,7 @@ class _CompiledRows:
         self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, origin))
         made = [r for r in plan.hidden if r.name not in self._left_out | self._carried]
         self.hidden = {r.name: build(r.expression) for r in made}
+        self.encodings = {name: (rule, build(rule.encode)) for name, rule in table.encodings.items()}
         self.columns = self._file_columns(changes)
         self.schema = pa.schema([c.field for c in self.columns])
         self.partition_columns = _partition_columns(plan)

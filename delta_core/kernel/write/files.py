@@ -20,9 +20,11 @@ from delta_core.engines.records import FileWrite, WrittenFile
 from delta_core.engines.writer_properties import WriterProperties
 from delta_core.errors import ColumnNotFoundError, EngineError, InvalidArgumentError
 from delta_core.handles.secrets import shown_uri
+from delta_core.kernel.plugins.encodings import encoded_names
 from delta_core.kernel.protocol.actions import ADDED_FILE, CHANGE_FILE
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.write.apply import PrepareRows
+from delta_core.kernel.write.encoded_bounds import bounded_types, with_encoded_bounds
 from delta_core.kernel.write.layout import file_columns
 from delta_core.kernel.write.names import CHANGE_DIRECTORY, encode_path, file_name, partition_directory, random_prefix
 from delta_core.kernel.write.partition_text import format_partition_values
@@ -169,8 +171,9 @@ def write_files(
         found = _write(
             engine, plan, prepare, source, chosen, size, plan.statistics, "", begun, in_order, beside_reads, syncs
         )
-        types = _leaf_types(prepare.schema, plan.statistics)
-        stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
+        types = {**_leaf_types(prepare.schema, plan), **bounded_types(plan)}
+        columns = with_encoded_bounds(engine, plan, found)
+        stats = [statistics_json(f.num_rows, c, types, prefix) for f, c in zip(found, columns, strict=True)]
         keys = [prepare.partitions.keys[f.partition] for f in found]
         table = _added(found, [n for n, _ in prepare.partitions.columns], keys, stats, data_change)
         return _done(engine, table, prepare, found)
@@ -239,7 +242,7 @@ def describe_files(
     """
     schema = pa.schema([c.field for c in file_columns(plan)])
     found = engine.data.describe(paths, schema, plan.statistics)
-    types, prefix = _leaf_types(schema, plan.statistics), _prefix_length(plan)
+    types, prefix = _leaf_types(schema, plan), _prefix_length(plan)
     stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
     names, keys = _given_partitions(plan, partitions, len(paths))
     return _added(found, names, keys, stats, data_change)
@@ -255,7 +258,7 @@ class FooterStatistics(Struct, frozen=True):
     leaves : tuple of Path
         The columns that have bounds and numbers of nulls.
     types : Mapping
-        Their types.
+        Their types; null for one whose bounds are left out.
     prefix : int
         Characters of bounds of strings.
     """
@@ -270,7 +273,7 @@ class FooterStatistics(Struct, frozen=True):
         """Return what a plan of writes requires; without ``statistics`` the number of rows alone."""
         schema = pa.schema([c.field for c in file_columns(plan)])
         leaves = tuple(plan.statistics) if statistics else ()
-        return cls(schema, leaves, _leaf_types(schema, leaves), _prefix_length(plan))
+        return cls(schema, leaves, _leaf_types(schema, plan) if leaves else {}, _prefix_length(plan))
 
     def texts(self, footers: FootersRead, report: Callable[[int], None] | None = None) -> pa.ChunkedArray:
         """Return the statistics of files, as the log has them, in their order; files may have further columns.
@@ -361,10 +364,12 @@ def _physical_properties(plan: WritePlan, properties: WriterProperties) -> Write
     return replace(properties, column_properties=columns)
 
 
-def _leaf_types(schema: pa.Schema, paths: Iterable[Path]) -> dict[Path, pa.DataType]:
+def _leaf_types(schema: pa.Schema, plan: WritePlan) -> dict[Path, pa.DataType]:
+    """Return the types of the columns that have statistics; null for encoded ones, whose files have other bounds."""
     types = dict(zip(schema.names, schema.types, strict=True))
+    types |= dict.fromkeys(encoded_names(plan.table), pa.null())
     found = {}
-    for path in paths:
+    for path in plan.statistics:
         t = types.get(path[0], pa.null())
         for part in path[1:]:
             t = t.field(part).type

@@ -27,7 +27,7 @@ class FileColumn(Struct, frozen=True):
     field : pyarrow.Field
         As it lies in the file; every part may be null, so that making a column nullable later costs nothing.
     stored : pyarrow.DataType
-        The same type under logical names.
+        The same type under logical names. Of a column that is encoded it is that of the stored form.
     """
 
     name: str
@@ -75,7 +75,8 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
     partition: list[FileColumn] = []
     for logical, physical in zip(table.schema.members, table.column_map.physical.members, strict=True):
         if logical.type != _VOID:
-            made = layout.column(logical, physical)
+            encoding = table.encodings.get(logical.name)
+            made = layout.column(logical, physical, None if encoding is None else encoding.stored)
             (partition if logical.name.lower() in partitions else data).append(made)
     if plan.requirements.materialize_partition_columns:
         data += partition
@@ -121,7 +122,9 @@ class _Layout:
     def __init__(self, types: Mapping[str, TypeDef]) -> None:
         self._types = types
 
-    def column(self, logical: Field, physical: Field) -> FileColumn:
+    def column(self, logical: Field, physical: Field, encoded: DataType | None) -> FileColumn:
+        if encoded is not None:
+            logical, physical = (Field(f.name, encoded, f.nullable, f.metadata) for f in (logical, physical))
         stored, written = self._field(logical, physical, (logical.name,))
         return FileColumn(logical.name, written, stored)
 

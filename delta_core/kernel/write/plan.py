@@ -170,6 +170,7 @@ class WritePlan(Struct, frozen=True, dict=True):
             and table.schema is own.schema
             and table.column_map is own.column_map
             and table.types is own.types
+            and table.encodings == own.encodings
             and tuple(rules) == self.rules
         )
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from delta_core.engines.records import ColumnsStatistics, ColumnStatistics, FilesStatistics
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, scalar_of, strings_of
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, nulls_of, number_array, scalar_of, strings_of
 from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def statistics_json(
     columns : sequence of ColumnStatistics
         As an engine measured them; keys are physical names, nested as the schema is.
     types : Mapping
-        The Arrow type of each leaf.
+        The Arrow type of each leaf; null: its bounds are left out.
     prefix_length : int
         ``delta.dataSkippingStringPrefixLength``.
     tight : bool
@@ -87,7 +87,7 @@ def statistics_texts(
     found : FilesStatistics
         As an engine read them.
     types : Mapping
-        The Arrow type of each leaf.
+        The Arrow type of each leaf; null: its bounds are left out.
     prefix_length : int
         ``delta.dataSkippingStringPrefixLength``.
     columns : bool
@@ -152,6 +152,8 @@ def _bounds(column: ColumnStatistics, t: pa.DataType, prefix_length: int) -> tup
         return str(low), str(high)
     if kind == _STRING:
         return _texts(low, high, prefix_length)
+    if types.is_null(t):
+        return None, None
     if kind in _FLOATING:
         return _number(low), _number(high)
     if types.is_timestamp(t):
@@ -167,6 +169,8 @@ def _bounds(column: ColumnStatistics, t: pa.DataType, prefix_length: int) -> tup
 def _bound_texts(column: ColumnsStatistics, t: pa.DataType, prefix_length: int) -> tuple[pa.Array, pa.Array]:
     """Return the bounds of a column of many files as JSON, null for those that are left out; see `_bounds`."""
     types, lows, highs = pa.types, column.lows, column.highs
+    if types.is_null(t):
+        return nulls_of(len(lows), pa.string()), nulls_of(len(highs), pa.string())
     if types.is_integer(t):
         return pc.cast(lows, pa.string()), pc.cast(highs, pa.string())
     if types.is_date(t):

@@ -28,6 +28,7 @@ from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.indexed_columns import statistics_leaves
 from delta_core.kernel.log.paths import decode_paths
 from delta_core.kernel.plugins.checks import Finding, UniqueCheck
+from delta_core.kernel.plugins.encodings import encoded_names, stored_columns
 from delta_core.kernel.plugins.rules import RowCheck
 from delta_core.kernel.scan.scan import Scan
 from delta_core.kernel.snapshot import Snapshot
@@ -69,23 +70,32 @@ _WITHOUT_BOUNDS = ("binary", "boolean", "variant", "void")
 
 
 class StatisticsLeaves:
-    """The statistics of columns that have an order, fields of structs among them, as the log has them."""
+    """The statistics of columns that have an order, fields of structs among them, as the log has them.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    With ``of_values``, they are compared with values: bounds of encoded columns are among them if the log has any.
+    """
+
+    def __init__(self, snapshot: Snapshot, *, of_values: bool = False) -> None:
         state = snapshot.state
         bounded = ((p, bounds_type(t)) for p, t in statistics_leaves(state))
         kinds = {p: t for p, t in bounded if t is not None and t.type not in _WITHOUT_BOUNDS}
         both = zip(leaf_fields(snapshot.schema), leaf_fields(state.column_map.physical), strict=True)
         #: Logical paths, by physical ones.
         self.logical: dict[Path, Path] = {physical: path for (path, _), (physical, _) in both if physical in kinds}
-        self.types: dict[Path, pa.DataType] = {path: kinds[path].to_arrow() for path in self.logical}
+        encoded = encoded_names(state, with_bounds=not of_values)
+        #: The types of their bounds; null for encoded columns, whose bounds in files are not those of the values.
+        self.types: dict[Path, pa.DataType] = {
+            path: pa.null() if path[0] in encoded else kinds[path].to_arrow() for path in self.logical
+        }
         self.all: list[FileStatistic] = [
-            FileStatistic(k, p, kinds[p] if k != "nullCount" else _LONG) for p in self.logical for k in _KINDS
+            FileStatistic(k, p, kinds[p] if k != "nullCount" else _LONG)
+            for p in self.logical
+            for k in (_KINDS if p[0] not in encoded else ("nullCount",))
         ]
         tops = {path[0] for path in self.logical}
         #: The columns that contain them, as files have them.
         self.schema: pa.Schema = pa.schema(
-            [(f.name, arrow_type(f.type, state.types)) for f in state.column_map.physical.members if f.name in tops]
+            [(f.name, arrow_type(f.type, state.types)) for f in stored_columns(state) if f.name in tops]
         )
 
 
@@ -225,7 +235,7 @@ def _unreadable(snapshot: Snapshot, files: pa.Table, row: int, error: DeltaError
 
 def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     """Yield files whose rows can't be read or contradict their statistics, and conditions that rows break."""
-    leaves = StatisticsLeaves(snapshot)
+    leaves = StatisticsLeaves(snapshot, of_values=True)
     files = snapshot.files.columns(read_columns(snapshot.action_fields))
     claimed = snapshot.files.statistics([NUM_RECORDS, *leaves.all])
     paths, sizes = decode_paths(files.column("path")), files.column("size").to_pylist()

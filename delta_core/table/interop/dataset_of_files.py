@@ -130,6 +130,9 @@ def _refusal(why: str, **facts: Any) -> UnsupportedDatasetError:
 
 def _check_columns(snapshot: Snapshot) -> None:
     state = snapshot.state
+    for name, rule in state.encodings.items():
+        why = f"its files store column {name!r} in another form ({rule.feature})"
+        raise _refusal(why, column=name, feature=rule.feature)
     logical, physical = walk(state.schema), walk(state.column_map.physical)
     for (path, f), (physical_path, _) in zip(logical, physical, strict=True):
         if path != physical_path or state.column_map.match != "name":

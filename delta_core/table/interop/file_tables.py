@@ -19,6 +19,7 @@ from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.indexed_columns import statistics_leaves
 from delta_core.kernel.log.partition_values import parse_partition_values
 from delta_core.kernel.log.paths import around_paths, decode_paths, uri_maker
+from delta_core.kernel.plugins.encodings import encoded_names
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import (
@@ -228,11 +229,14 @@ def _statistics(snapshot: Snapshot) -> list[tuple[str, Path, FileStatistic]]:
     """Return (name, logical path, statistic) of every statistic that add actions show."""
     state = snapshot.state
     found = []
+    encoded = encoded_names(state, with_bounds=False)
     for name, kind in (("null_count", "nullCount"), ("min", "min"), ("max", "max")):
         for path, f in _statistics_columns(snapshot):
             t = _LONG if kind == "nullCount" else bounds_type(f.type)
             if t is not None and t.type not in ("binary", "variant"):
                 place = state.column_map.physical_path(state.schema, path)
+                if kind != "nullCount" and place[0] in encoded:
+                    continue
                 found.append((name, path, FileStatistic(kind, place, t)))
     return found
 

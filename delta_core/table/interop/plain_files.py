@@ -184,7 +184,7 @@ def _selectors(snapshot: Snapshot) -> list[RowSelector] | None:
 def _has_plain_columns(snapshot: Snapshot) -> bool:
     """Whether files may store the columns under their own names, in types that mean the same to every reader."""
     state = snapshot.state
-    if state.partition_columns or state.column_map.match != "name" or not state.schema.members:
+    if state.encodings or state.partition_columns or state.column_map.match != "name" or not state.schema.members:
         return False
     pairs = zip(walk(state.schema), walk(state.column_map.physical), strict=True)
     if any(logical != physical for (logical, _), (physical, _) in pairs):

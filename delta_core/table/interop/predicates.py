@@ -8,8 +8,8 @@ from typing import Any
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import Expression
-from delta_core.expressions.skipping import plan_skipping
 from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.plugins.skipping import plan_table_skipping
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.scan.interop.predicates import all_filters
 from delta_core.schema.types import Field, PrimitiveType
@@ -23,7 +23,7 @@ def plan_files(snapshot: Snapshot, predicate: Any = None) -> FileSet:
     if bound is None:
         return snapshot.files
     state, evaluator = snapshot.state, snapshot.engine.evaluator
-    skipping = plan_skipping(bound, state.schema, state.column_map, state.partition_columns)
+    skipping = plan_table_skipping(state, bound)
     files = snapshot.files.where(skipping.partition, evaluator, snapshot.timezone, exact=True)
     return files.where(skipping.statistics, evaluator, snapshot.timezone)
 

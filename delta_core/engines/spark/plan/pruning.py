@@ -9,8 +9,10 @@ from delta_core.engines.spark.plan.names import constant_name
 from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Column, Expression, all_of
 from delta_core.expressions.binding import bind
-from delta_core.expressions.skipping import SkippingPlan, plan_skipping
+from delta_core.expressions.skipping import SkippingPlan
 from delta_core.kernel.log.files import FileSet
+from delta_core.kernel.plugins.encodings import encoded_names
+from delta_core.kernel.plugins.skipping import plan_table_skipping
 from delta_core.kernel.scan.scan import Scan
 from delta_core.schema.fields import Path
 from delta_core.schema.types import StructType
@@ -31,6 +33,7 @@ class FilterReader:
     def __init__(self, scan: Scan, shown: StructType, logical: StructType) -> None:
         self._scan = scan
         self._shown = {a.name: (a.type, b.name) for a, b in zip(shown.members, logical.members, strict=False)}
+        self._encoded = encoded_names(scan.source.state)
         self._constants = {constant_name(i): leaf for i, leaf in enumerate(scan.plan.constants)}
 
     def plan(self, text: str) -> SkippingPlan:
@@ -41,12 +44,13 @@ class FilterReader:
             bound = [bind(p, state.schema, {}) for p in parts]
         except DeltaError:  # of a type that has no order here: the rows are still filtered
             return SkippingPlan(None, None)
-        return plan_skipping(all_of(bound), state.schema, state.column_map, state.partition_columns)
+        return plan_table_skipping(state, all_of(bound))
 
     def _column(self, names: list[str]) -> Expression | None:
         if names[0] in self._constants:
             return self._constants[names[0]]
-        if names[0] not in self._shown:
+        # the values of an encoded column are not those that Spark compares below its decoding
+        if names[0] not in self._shown or names[0] in self._encoded:
             return None
         kind, first = self._shown[names[0]]
         for name in names[1:]:

@@ -36,7 +36,7 @@ from delta_core.expressions.ast import (
     leaves,
 )
 from delta_core.expressions.printing import format_sql, quote_name
-from delta_core.kernel.plugins.rules import FillColumn
+from delta_core.kernel.plugins.rules import ColumnEncoding, FillColumn
 from delta_core.kernel.write.apply import PrepareRows
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernel.write.names import HIVE_NULL
@@ -318,6 +318,11 @@ class _Preparation:
 
     def _column(self, logical: Field, physical: Field) -> tuple[str, Column, dict[str, Any]]:
         _check_ids(physical)
+        number = physical.metadata.get(FIELD_ID)
+        metadata = {} if number is None else {FIELD_ID: int(number)}
+        encoding = self._plan.table.encodings.get(logical.name)
+        if encoding is not None:
+            return physical.name, self._encoded(logical.name, encoding), metadata
         whole, slim = as_nullable(logical.type), without_void(as_nullable(logical.type))
         stored = without_void(as_nullable(physical.type))
         assert slim is not None
@@ -328,8 +333,16 @@ class _Preparation:
         if not isinstance(stored, PrimitiveType):
             # by place: names and ids of what lies below are those of the files
             column = column.cast(spark_type(stored, self._types))
-        number = physical.metadata.get(FIELD_ID)
-        return physical.name, column, {} if number is None else {FIELD_ID: int(number)}
+        return physical.name, column, metadata
+
+    def _encoded(self, name: str, rule: ColumnEncoding) -> Column:
+        """Return the stored form of a column; it is null for the same rows."""
+        check_zone(rule.encode, self._zone, f"encoding of column {name}")
+        stored = spark_type(rule.stored, self._types)
+        text = f"delta_core: {rule.feature} encodes a value of column {name!r} as null; expected null for null only"
+        failed = F.raise_error(F.lit(text)).cast(stored)
+        made = F.coalesce(self._expression(rule.encode).cast(stored), failed)
+        return F.when(F.col(quote_name(name)).isNotNull(), made)
 
     def _named(self, name: str, column: Column, metadata: dict[str, Any]) -> Column:
         return column.alias(name, metadata=metadata) if metadata else column.alias(name)

@@ -1,0 +1,310 @@
+"""Encoded columns under every operation and reader: rows are those of a table without them, or it is rejected."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from delta_core import DeltaTable, QueryBuilder
+from delta_core.api import WriteOptions, open_context, write_table
+from delta_core.errors import (
+    InvalidArgumentError,
+    SchemaError,
+    UnsupportedDatasetError,
+    UnsupportedOperationError,
+)
+from delta_core.operations.convert import ConvertOptions, convert_folder
+from delta_core.table.interop.plain_files import plain_files
+from tests.example_counts import examples
+from tests.hooks.encoded_tables import COLUMNS, NAME, PLUGINS, append, encoded, opened
+
+#: Stored, these are in the opposite order.
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4, 5, 6], pa.int64()),
+        "n": pa.array([10, None, 30, 40, 50, 60], pa.int64()),
+        "text": ["az", "by", None, "cx", "dw", "ev"],
+        "day": pa.array([1, 20, 300, None, 5000, 60000], pa.date32()),
+    }
+)
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+PROPERTIES: dict[str, dict[str, str]] = {
+    "plain": {},
+    "vectors": VECTORS,
+    "feed": FEED,
+    "mapped": {"delta.columnMapping.mode": "name", **VECTORS, **FEED},
+    "row ids": {"delta.enableRowTracking": "true"},
+}
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    return sorted(repr(row) for row in table.select(sorted(table.column_names)).to_pylist())
+
+
+def both(path: Path, properties: dict[str, str], rows: pa.Table = ROWS) -> tuple[DeltaTable, DeltaTable]:
+    """Return a table whose columns are encoded, and the same one without the feature."""
+    coded = encoded(path / "coded", rows, "n,text,day", properties)
+    plain = encoded(path / "plain", rows, "", properties)
+    return DeltaTable(coded, plugins=PLUGINS), DeltaTable(plain, plugins=PLUGINS)
+
+
+def merged(table: DeltaTable, rows: pa.Table) -> None:
+    merge = table.merge(rows, "source.n = target.n")
+    merge.when_matched_update({"text": "upper(source.text)"}).when_not_matched_insert_all().execute()
+
+
+def overwritten(table: DeltaTable, where: str | None, rows: pa.Table) -> None:
+    options = WriteOptions(mode="overwrite", replace_where=where, checks_replaced=False)
+    write_table(open_context(table.table_uri, plugins=PLUGINS), rows, options)
+    table.update_incremental()
+
+
+def appended(table: DeltaTable, rows: pa.Table) -> None:
+    append(table.table_uri, rows)
+    table.update_incremental()
+
+
+Step = Callable[[DeltaTable], Any]
+VALUES = st.builds(
+    lambda rows: pa.table(
+        {
+            "id": pa.array([r[0] for r in rows], pa.int64()),
+            "n": pa.array([r[1] for r in rows], pa.int64()),
+            "text": pa.array([r[2] for r in rows], pa.string()),
+            "day": pa.array([r[3] for r in rows], pa.date32()),
+        }
+    ),
+    st.lists(
+        st.tuples(
+            st.integers(0, 9),
+            st.one_of(st.none(), st.integers(-5, 70)),
+            st.one_of(st.none(), st.text("abé\U0001f600", max_size=3)),
+            st.one_of(st.none(), st.integers(-800, 80000)),
+        ),
+        max_size=6,
+        unique_by=lambda r: r[1],
+    ),
+)
+CONDITIONS = st.sampled_from(
+    ["n > 20", "n < 15", "n is null", "text < 'b'", "text = 'cx'", "text like 'a%'", "day > '1970-06-01'", "n = 30",
+     "n in (10, 60)", "id > 3 and n > 30", "text is not null", "n = 50 or text = 'az'"]
+)  # fmt: skip
+STEPS = st.one_of(
+    st.builds(lambda rows: lambda t: appended(t, rows), VALUES),
+    st.builds(lambda where: lambda t: t.delete(where), CONDITIONS),
+    st.builds(lambda where: lambda t: t.update({"n": "n + 1", "text": "concat(text, 'x')"}, predicate=where), CONDITIONS),
+    st.builds(lambda rows: lambda t: merged(t, rows), VALUES),
+    st.just(lambda t: t.optimize.compact()),
+    st.just(lambda t: t.optimize.z_order(["n"])),
+    st.just(lambda t: t.create_checkpoint()),
+    st.builds(lambda where, rows: lambda t: overwritten(t, where, rows), CONDITIONS, VALUES),
+)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.sampled_from(sorted(PROPERTIES)), st.lists(STEPS, min_size=1, max_size=4), st.lists(CONDITIONS, max_size=3))
+def test_rows_are_those_of_a_table_without_encodings(name: str, steps: list[Step], conditions: list[str]) -> None:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        tables = both(folder, PROPERTIES[name])
+        for step in steps:
+            failed: list[type[Exception] | None] = []
+            for table in tables:
+                try:
+                    step(table)
+                except Exception as e:  # noqa: BLE001 (both must fail in the same way)
+                    failed.append(type(e))
+                else:
+                    failed.append(None)
+            assert failed[0] == failed[1]
+        coded, plain = tables
+        assert rows_of(coded.to_pyarrow_table()) == rows_of(plain.to_pyarrow_table())
+        for condition in conditions:
+            found, expected = (rows_of(t.scan(predicate=condition).to_table()) for t in tables)
+            assert found == expected
+        assert coded.verify(deep="rows").ok
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("name", sorted(PROPERTIES))
+def test_files_hold_values_that_are_encoded_once_after_each_operation(tmp_path: Path, name: str) -> None:
+    table, _ = both(tmp_path, PROPERTIES[name])
+    steps: dict[str, Step] = {
+        "append": lambda t: appended(t, ROWS),
+        "update": lambda t: t.update({"id": "id + 10"}, predicate="n = 30"),
+        "delete": lambda t: t.delete("n = 40"),
+        "merge": lambda t: merged(t, ROWS.slice(0, 2)),
+        "compact": lambda t: t.optimize.compact(),
+        "z_order": lambda t: t.optimize.z_order(["n", "text"]),
+        "purge": lambda t: t.optimize.purge(),
+        "overwrite": lambda t: overwritten(t, "id > 2", ROWS.slice(2, 1)),
+    }
+    seen: set[str] = set()
+    for step in steps.values():
+        step(table)
+        for path in Path(table.table_uri).rglob("*.parquet"):
+            if "_delta_log" in str(path) or str(path) in seen:
+                continue
+            seen.add(str(path))
+            stored = pq.read_table(path, partitioning=None)
+            physical = opened(table.table_uri).state.column_map.physical.names
+            column = stored[physical[1]].to_pylist()
+            assert all(v is None or v < 0 for v in column), path
+    assert len(seen) > 4
+
+
+# --- every reader ---
+
+
+def by_reader(table: DeltaTable) -> pa.Table:
+    return table.scan().to_table()
+
+
+def by_plan(table: DeltaTable) -> pa.Table:
+    plan = pickle.loads(pickle.dumps(table.scan().plan_files()))  # noqa: S301
+    assert "computed_columns" in plan.steps
+    paths = plan.files["local_path"].to_pylist()
+    parts = [plan.read_file(i, pq.ParquetFile(path).iter_batches()).read_all() for i, path in enumerate(paths)]
+    return pa.concat_tables(parts)
+
+
+def by_polars(table: DeltaTable) -> pa.Table:
+    pl = pytest.importorskip("polars")
+    frame = table.to_polars()
+    assert frame.filter(pl.col("n") == 30).collect().height == 1
+    return frame.collect().to_arrow().cast(ROWS.schema)
+
+
+def by_duckdb(table: DeltaTable) -> pa.Table:
+    pytest.importorskip("duckdb")
+    relation = table.to_duckdb()
+    assert relation.filter("n = 30").count("*").fetchone() == (1,)
+    found = relation.arrow()
+    return (found if isinstance(found, pa.Table) else found.read_all()).cast(ROWS.schema)
+
+
+def by_dataset(table: DeltaTable) -> pa.Table:
+    import pyarrow.dataset as ds
+
+    dataset = table.dataset()
+    assert dataset.count_rows(filter=ds.field("n") == 30) == 1
+    return dataset.to_table()
+
+
+def by_query(table: DeltaTable) -> pa.Table:
+    found = QueryBuilder().register("t", table).execute("select * from t where n is null or n > 0")
+    return pa.table(found).cast(ROWS.schema)
+
+
+def by_pandas(table: DeltaTable) -> pa.Table:
+    return pa.Table.from_pandas(table.to_pandas(types_mapper=None), schema=ROWS.schema, preserve_index=False)
+
+
+def by_feed(table: DeltaTable) -> pa.Table:
+    return table.changes(0).to_table().select(ROWS.column_names)
+
+
+def by_follow(table: DeltaTable) -> pa.Table:
+    return pa.concat_tables([b.to_table() for b in table.follow(available_now=True)]).select(ROWS.column_names)
+
+
+def by_stream(table: DeltaTable) -> pa.Table:
+    return pa.table(pa.RecordBatchReader.from_stream(table))
+
+
+def by_shallow_clone(table: DeltaTable) -> pa.Table:
+    clone = table.clone(table.table_uri + "-clone", plugins=PLUGINS)
+    assert set(clone.snapshot().state.encodings) == {"n", "text", "day"}
+    return clone.scan().to_table()
+
+
+def by_another_process(table: DeltaTable) -> pa.Table:
+    return pickle.loads(pickle.dumps(table.scan())).to_table()  # noqa: S301
+
+
+READERS: Sequence[Callable[[DeltaTable], pa.Table]] = [
+    by_reader, by_plan, by_polars, by_duckdb, by_dataset, by_query, by_pandas, by_feed, by_follow, by_stream,
+    by_shallow_clone, by_another_process,
+]  # fmt: skip
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[DeltaTable]:
+    """A table with a file that other libraries' own readers are used for, if they may be."""
+    table, _ = both(tmp_path, FEED)
+    yield table
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_reader_returns_values(large: DeltaTable, read: Callable[[DeltaTable], pa.Table]) -> None:
+    assert rows_of(read(large)) == rows_of(ROWS)
+
+
+@pytest.mark.parametrize("library", ["polars", "duckdb"])
+def test_files_of_any_size_are_not_handed_to_other_readers(
+    tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delta_core.table.interop.plain_files.LEAST_BYTES", 1)
+    coded, plain = both(tmp_path, {})
+    assert plain_files(plain.snapshot()) is not None
+    assert plain_files(coded.snapshot()) is None
+    read = by_polars if library == "polars" else by_duckdb
+    assert rows_of(read(coded)) == rows_of(ROWS)
+
+
+def test_dataset_of_files_is_rejected(large: DeltaTable) -> None:
+    with pytest.raises(UnsupportedDatasetError, match=rf"store column 'n' in another form \({NAME}\)"):
+        large.to_pyarrow_dataset()
+
+
+def test_manifests_are_rejected(large: DeltaTable) -> None:
+    with pytest.raises(UnsupportedOperationError, match="store column 'n' in another form"):
+        large.generate()
+    with pytest.raises(InvalidArgumentError, match="store column 'n' in another form"):
+        large.alter.set_table_properties({"delta.compatibility.symlinkFormatManifest.enabled": "true"})
+
+
+def test_parquet_files_are_not_converted_to_an_encoded_table(tmp_path: Path) -> None:
+    pq.write_table(ROWS, tmp_path / "a.parquet")
+    context = open_context(str(tmp_path), plugins=PLUGINS)
+    with pytest.raises(UnsupportedOperationError, match="files store column 'n' in another form"):
+        convert_folder(context, None, ConvertOptions(properties={COLUMNS: "n"}))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_files_listed_for_other_programs_show_no_bounds(large: DeltaTable) -> None:
+    names = pa.table(large.get_add_actions(flatten=True)).column_names
+    assert "min.id" in names
+    assert "null_count.n" in names
+    assert not {f"{kind}.{column}" for kind in ("min", "max") for column in ("n", "text", "day")} & set(names)
+
+
+def test_statistics_are_computed_again_without_bounds(large: DeltaTable) -> None:
+    before = opened(large.table_uri).files.columns(["stats"]).column(0).to_pylist()
+    large.compute_statistics(every=True)
+    assert opened(large.table_uri).files.columns(["stats"]).column(0).to_pylist() == before
+
+
+def test_versions_around_a_change_of_encoding_are_read_separately(tmp_path: Path) -> None:
+    coded, _ = both(tmp_path, FEED)
+    uri, rows = coded.table_uri, ROWS
+    options = WriteOptions(mode="overwrite", schema_mode="overwrite", properties={COLUMNS: "text", **FEED})
+    write_table(open_context(uri, plugins=PLUGINS), rows, options)
+    table = DeltaTable(uri, plugins=PLUGINS)
+    with pytest.raises(SchemaError, match=r"column \w+ is stored in another form"):
+        table.changes(0).to_table()
+    assert rows_of(DeltaTable(uri, version=1, plugins=PLUGINS).scan().to_table()) == rows_of(rows)
+    table.restore(1)
+    assert rows_of(opened(uri).scan().to_table()) == rows_of(rows)
+    assert set(opened(uri).state.encodings) == {"n", "text", "day"}

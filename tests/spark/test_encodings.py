@@ -1,0 +1,211 @@
+"""Encoded columns on Spark: both engines read what the other wrote, and no bound of a stored form hides rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core.api import (
+    Call,
+    Column,
+    ColumnEncoding,
+    Function,
+    Literal,
+    PrimitiveType,
+    TableFeature,
+    TableState,
+    create_table,
+    hookimpl,
+    open_context,
+)
+from delta_core.errors import DeltaError, EngineError
+from delta_core.kernel.plugins.registry import PluginRegistry
+from delta_core.schema.fields import Schema
+from delta_core.spark import DeltaTable as SparkTable, read, read_changes, write
+from delta_core.testing.comparison import assert_same_rows
+from tests.hooks.encoded_tables import PLUGINS, append, encoded, opened
+from tests.spark.conftest import plain
+
+pytestmark = pytest.mark.spark
+
+ROUTES = ("index", "join")
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4, 5, 6], pa.int64()),
+        "n": pa.array([10, None, 30, 40, 50, 60], pa.int64()),
+        "text": ["az", "by", None, "cx", "dw", "ev"],
+        "day": pa.array([1, 20, 300, None, 5000, 60000], pa.date32()),
+    }
+)
+COLUMNS = "n,text,day"
+FEED = {"delta.enableChangeDataFeed": "true"}
+MAPPED = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true", **FEED}
+
+
+def stored(uri: str) -> list[Any]:
+    found: list[Any] = []
+    for path in Path(uri).rglob("*.parquet"):
+        if "_delta_log" not in str(path):
+            table = pq.read_table(path, partitioning=None)
+            found += table[opened(uri).state.column_map.physical.names[1]].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("properties", [{}, MAPPED], ids=["plain", "mapped"])
+def test_both_engines_read_what_the_other_wrote(
+    spark: Any, tmp_path: Path, route: Any, properties: dict[str, str]
+) -> None:
+    uri = encoded(tmp_path / "t", ROWS, COLUMNS, properties)
+    write(spark.createDataFrame(ROWS), uri, "append", plugins=PLUGINS)
+    assert sorted(v for v in stored(uri) if v is not None) == [-60, -60, -50, -50, -40, -40, -30, -30, -10, -10]
+    expected = pa.concat_tables([ROWS, ROWS])
+    assert_same_rows(opened(uri).scan().to_table(), expected)
+    assert_same_rows(plain(read(spark, uri, route=route, plugins=PLUGINS).toArrow()), plain(expected))
+    (text,) = set(opened(uri).files.columns(["stats"]).column(0).to_pylist()[:1])
+    assert '"minValues":{' in text
+    names = opened(uri).state.column_map.physical.names
+    for kind in ("min", "max"):
+        part = text.partition(f'"{kind}Values":')[2].partition("}")[0]
+        assert names[0] in part
+        assert not [n for n in names[1:] if n in part]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    "predicate", ["n = 40", "n > 20", "n < 20", "n is null", "text = 'az'", "text < 'c'", "day > date'1970-06-01'"]
+)
+def test_predicate_selects_rows_by_their_values(spark: Any, tmp_path: Path, route: Any, predicate: str) -> None:
+    uri = encoded(tmp_path / "t", ROWS, COLUMNS)
+    append(uri, ROWS.slice(0, 2))
+    expected = opened(encoded(tmp_path / "plain", pa.concat_tables([ROWS, ROWS.slice(0, 2)]), ""))
+    wanted = expected.scan(predicate=predicate).to_table()
+    for frame in (
+        read(spark, uri, route=route, plugins=PLUGINS, predicate=predicate),
+        read(spark, uri, route=route, plugins=PLUGINS).where(predicate),
+    ):
+        assert_same_rows(plain(frame.toArrow()), plain(wanted))
+
+
+@pytest.mark.parametrize("properties", [FEED, MAPPED], ids=["feed", "mapped"])
+def test_changes_of_rows_encode_once(spark: Any, tmp_path: Path, properties: dict[str, str]) -> None:
+    uris = [encoded(tmp_path / c, ROWS, c, properties) for c in (COLUMNS, "")]
+    for uri in uris:
+        table = SparkTable.forPath(spark, uri, plugins=PLUGINS)
+        table.update("n > 40", {"text": "upper(text)", "n": "n + 1"})
+        table.delete("text = 'az'")
+        source = spark.createDataFrame(pa.table({"n": [30, 99], "text": ["new", "row"]}))
+        matched = table.alias("t").merge(source.alias("s"), "t.n = s.n")
+        matched.whenMatchedUpdate(set={"text": "s.text"}).whenNotMatchedInsert(
+            values={"n": "s.n", "text": "s.text"}
+        ).execute()
+        table.optimize().executeCompaction()
+    coded, expected = uris
+    assert_same_rows(opened(coded).scan().to_table(), opened(expected).scan().to_table())
+    assert all(v is None or v < 0 for v in stored(coded))
+    feeds = [
+        read_changes(spark, uri, 0, plugins=PLUGINS).drop("_commit_timestamp").toArrow() for uri in uris
+    ]
+    assert_same_rows(plain(feeds[0]), plain(feeds[1]))
+
+
+def test_value_that_is_encoded_as_null_is_rejected(spark: Any, tmp_path: Path) -> None:
+    rows = pa.table({"day": pa.array([1], pa.date32()), "text": ["a"]})
+
+    class Losing:
+        FEATURE = TableFeature("probe.losing", "reader+writer", "Loses values.")
+
+        @staticmethod
+        @hookimpl
+        def column_encodings() -> Iterable[ColumnEncoding]:
+            text, string = Column(("text",)), PrimitiveType("string")
+            return [ColumnEncoding("probe.losing", ("text",), string, Call("nullif", (text, Literal("a", string))), text)]
+
+    registry = PluginRegistry([Losing])
+    create_table(open_context(str(tmp_path), plugins=registry), Schema.from_arrow(rows.schema), features=["probe.losing"])
+    with pytest.raises(DeltaError, match=r"probe\.losing encodes a value of column 'text' as null"):
+        write(spark.createDataFrame(rows), str(tmp_path), "append", plugins=registry)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+# --- a secret that executors look up ---
+
+SECRET = "0123456789abcdef-of-a-test"
+PROPERTY = "delta.test.key"
+
+
+def unencrypted(types: list[pa.DataType]) -> pa.DataType:
+    return pa.string()
+
+
+def encrypted(types: list[pa.DataType]) -> pa.DataType:
+    return pa.binary()
+
+
+def not_on_arrow(*arrays: pa.Array) -> pa.Array:
+    raise NotImplementedError
+
+
+_KEY = "unhex(substr(sha2(reflect('java.lang.System', 'getProperty', {1}), 256), 1, 32))"
+
+
+class Encrypted:
+    """A column that Spark encrypts with a key whose name, and nothing else, is in the expression."""
+
+    FEATURE = TableFeature("probe.encrypted", "reader+writer", "Encrypts.")
+
+    @staticmethod
+    @hookimpl
+    def functions() -> Iterable[Function]:
+        return [
+            Function("probe.encrypted", "probe_encrypt", encrypted, not_on_arrow, f"aes_encrypt({{0}}, {_KEY})"),
+            Function(
+                "probe.encrypted",
+                "probe_decrypt",
+                unencrypted,
+                not_on_arrow,
+                f"CAST(aes_decrypt({{0}}, {_KEY}) AS STRING)",
+            ),
+        ]
+
+    @staticmethod
+    @hookimpl
+    def column_encodings(table: TableState) -> Iterable[ColumnEncoding]:
+        text, name = Column(("text",)), Literal(PROPERTY, PrimitiveType("string"))
+        encode, decode = (Call(f"probe_{f}", (text, name)) for f in ("encrypt", "decrypt"))
+        return [ColumnEncoding("probe.encrypted", ("text",), PrimitiveType("binary"), encode, decode)]
+
+
+def test_key_that_executors_look_up_is_in_no_plan_and_no_history(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system = spark._jvm.java.lang.System
+    system.setProperty(PROPERTY, SECRET)
+    registry = PluginRegistry([Encrypted])
+    uri, rows = str(tmp_path / "t"), ROWS.select(["id", "text"])
+    try:
+        schema = Schema.from_arrow(rows.schema)
+        create_table(open_context(uri, plugins=registry), schema, features=["probe.encrypted"])
+        write(spark.createDataFrame(rows), uri, "append", plugins=registry)
+        frame = read(spark, uri, plugins=registry)
+        assert_same_rows(plain(frame.toArrow()), plain(rows))
+        assert frame.where("text = 'cx'").count() == 1
+        frame.where("text = 'cx'").explain("extended")
+    finally:
+        system.clearProperty(PROPERTY)
+    derived = hashlib.sha256(SECRET.encode()).hexdigest()[:32]
+    shown = capsys.readouterr().out + "".join(p.read_text() for p in (tmp_path / "t" / "_delta_log").glob("*.json"))
+    assert "aes_decrypt" in shown.lower() or "AES" in shown
+    for secret in (SECRET, derived, derived.upper()):
+        assert secret not in shown
+    for path in (tmp_path / "t").rglob("*.parquet"):
+        if "_delta_log" not in str(path):
+            assert b"cx" not in b"".join(v or b"" for v in pq.read_table(path)["text"].to_pylist())
+    with pytest.raises((EngineError, Exception), match=r"(?i)key|null|input"):
+        read(spark, uri, plugins=registry).toArrow()
