@@ -66,7 +66,11 @@ class Encoded:
     """The plugin; registries take it in place of a module."""
 
     FEATURE = TableFeature(
-        NAME, "reader+writer", "Encodes columns.", properties={COLUMNS: "columns, joined by commas", BOUNDS: "true or false"}, active=_is_active
+        NAME,
+        "reader+writer",
+        "Encodes columns.",
+        properties={COLUMNS: "columns, joined by commas", BOUNDS: "true or false"},
+        active=_is_active,
     )
 
     @staticmethod
@@ -96,9 +100,7 @@ class Encoded:
 PLUGINS = PluginRegistry([Encoded])
 
 
-def encoded(
-    path: Path, rows: pa.Table, columns: str, properties: dict[str, str] | None = None, **options: Any
-) -> str:
+def encoded(path: Path, rows: pa.Table, columns: str, properties: dict[str, str] | None = None, **options: Any) -> str:
     """Create a table whose columns are encoded, write rows in one commit, and return its URI."""
     context = open_context(str(path), plugins=PLUGINS)
     given = {**(properties or {}), **({COLUMNS: columns} if columns else {})}

@@ -55,6 +55,7 @@ ROWS = pa.table(
 )
 STRING, LONG, BINARY = (PrimitiveType(t) for t in ("string", "long", "binary"))
 TEXT = Column(("text",))
+REVERSED = Call("reverse", (TEXT,))
 
 
 def test_hook_column_encodings_changes_what_files_store_and_not_what_tables_have(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_log_has_the_number_of_nulls_and_no_bounds(tmp_path: Path) -> None:
     assert found["maxValues"] == {"plain": 4}
 
 
-def test_log_has_bounds_of_values_if_the_encoding_says_so(tmp_path: Path) -> None:
+def test_log_has_bounds_of_values_if_the_encoding_allows_it(tmp_path: Path) -> None:
     types = {"d": pa.date32(), "t": pa.timestamp("us", "UTC"), "x": pa.decimal128(30, 2), "i": pa.int32()}
     more = {n: pa.array([None, 1, -5, 3], pa.int32()).cast(pa.int64()) for n in "dtxi"}
     rows = ROWS
@@ -160,8 +161,8 @@ def test_encoded_columns_have_physical_names(tmp_path: Path, mode: str) -> None:
 class Coder:
     """A feature of the column ``text``, with expressions of its own."""
 
-    encode: Expression = Call("reverse", (TEXT,))
-    decode: Expression = Call("reverse", (TEXT,))
+    encode: Expression = REVERSED
+    decode: Expression = REVERSED
     stored: Any = STRING
     column: Any = ("text",)
     kind: Any = "reader+writer"
@@ -278,7 +279,7 @@ def coder_of(arrays: Callable[..., Any], stored: str = "binary", **more: Any) ->
 @pytest.mark.parametrize(
     ("arrays", "text"),
     [
-        (lambda a: a, "returned 4 values of string; expected an Arrow array of 4 values of binary"),
+        (lambda a: a, "returned 0 values of string; expected an Arrow array of 0 values of binary"),
         (lambda a: a.cast(pa.binary()).slice(1), "returned 3 values of binary"),
         (lambda a: None, "returned NoneType"),
         (lambda a: pc.fill_null(a, "").cast(pa.binary()), "returned 0 nulls for 1 nulls in column 'text'"),
@@ -302,10 +303,10 @@ def test_function_encodes_and_decodes_whole_batches(tmp_path: Path) -> None:
         return array.cast(pa.binary())
 
     table = made(tmp_path, coder_of(encode))
-    assert calls == [4]
+    assert [n for n in calls if n] == [4]
     assert table.scan().to_table().equals(ROWS)
     table.delete("plain = 2")
-    assert calls == [4, 3]
+    assert [n for n in calls if n] == [4, 3]
 
 
 def test_column_that_is_not_read_is_not_decoded(tmp_path: Path) -> None:
@@ -376,9 +377,9 @@ def test_without_its_plugin_a_table_is_rejected(tmp_path: Path) -> None:
         DeltaTable(uri)
 
 
-def test_files_from_elsewhere_are_not_registered(tmp_path: Path) -> None:
+def test_external_files_are_not_registered(tmp_path: Path) -> None:
     uri = encoded(tmp_path / "t", ROWS, "n")
     pq.write_table(ROWS, f"{uri}/other.parquet")
     add = AddAction("other.parquet", Path(uri, "other.parquet").stat().st_size, {})
     with pytest.raises(UnsupportedOperationError, match="files store column 'n' in another form"):
-        register_files(open_context(uri, plugins=PLUGINS), opened(uri), [add])
+        register_files(open_context(uri, plugins=PLUGINS), opened(uri), [add], [])

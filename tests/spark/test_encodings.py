@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.api import (
     Call,
     Column,
@@ -24,7 +27,7 @@ from delta_core.api import (
     hookimpl,
     open_context,
 )
-from delta_core.errors import DeltaError, EngineError
+from delta_core.errors import ConstraintViolationError, DeltaError, EngineError
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.schema.fields import Schema
 from delta_core.spark import DeltaTable as SparkTable, read, read_changes, write
@@ -109,9 +112,7 @@ def test_changes_of_rows_encode_once(spark: Any, tmp_path: Path, properties: dic
     coded, expected = uris
     assert_same_rows(opened(coded).scan().to_table(), opened(expected).scan().to_table())
     assert all(v is None or v < 0 for v in stored(coded))
-    feeds = [
-        read_changes(spark, uri, 0, plugins=PLUGINS).drop("_commit_timestamp").toArrow() for uri in uris
-    ]
+    feeds = [read_changes(spark, uri, 0, plugins=PLUGINS).drop("_commit_timestamp").toArrow() for uri in uris]
     assert_same_rows(plain(feeds[0]), plain(feeds[1]))
 
 
@@ -125,13 +126,31 @@ def test_value_that_is_encoded_as_null_is_rejected(spark: Any, tmp_path: Path) -
         @hookimpl
         def column_encodings() -> Iterable[ColumnEncoding]:
             text, string = Column(("text",)), PrimitiveType("string")
-            return [ColumnEncoding("probe.losing", ("text",), string, Call("nullif", (text, Literal("a", string))), text)]
+            return [
+                ColumnEncoding("probe.losing", ("text",), string, Call("nullif", (text, Literal("a", string))), text)
+            ]
 
     registry = PluginRegistry([Losing])
-    create_table(open_context(str(tmp_path), plugins=registry), Schema.from_arrow(rows.schema), features=["probe.losing"])
+    create_table(
+        open_context(str(tmp_path), plugins=registry), Schema.from_arrow(rows.schema), features=["probe.losing"]
+    )
     with pytest.raises(DeltaError, match=r"probe\.losing encodes a value of column 'text' as null"):
         write(spark.createDataFrame(rows), str(tmp_path), "append", plugins=registry)
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_example_of_an_external_package_is_read_by_both_engines(spark: Any, tmp_path: Path) -> None:
+    pytest.importorskip("delta_packed_uuids")
+    ids = [str(uuid.UUID(int=(1 << 127) + n)) for n in range(5)]
+    rows = pa.table({"id": [*ids, None], "n": pa.array(range(6), pa.int64())})
+    write_deltalake(str(tmp_path), rows, configuration={"example.packedUuids.columns": "id"})
+    write(spark.createDataFrame(rows), str(tmp_path), "append")
+    SparkTable.forPath(spark, str(tmp_path)).update("n = 2", {"n": F.lit(20)})
+    found = read(spark, str(tmp_path))
+    assert_same_rows(plain(found.toArrow()), plain(DeltaTable(str(tmp_path)).to_pyarrow_table()))
+    assert found.where(f"id = '{ids[2]}' AND n = 20").count() == 2
+    with pytest.raises(ConstraintViolationError, match="id is a UUID"):
+        write(spark.createDataFrame(pa.table({"id": ["x"], "n": [1]})), str(tmp_path), "append")
 
 
 # --- a secret that executors look up ---

@@ -73,10 +73,8 @@ from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.log.names import commit_name
 from delta_core.kernel.log.timestamps import parse_version
 from delta_core.kernel.plugins.committer import Committed, Committer, Conflict, Proposal
-from delta_core.kernel.plugins.encodings import check_encodings
 from delta_core.kernel.plugins.plans import LogFile
 from delta_core.kernel.plugins.registry import PluginSet
-from delta_core.kernel.plugins.skipping import plan_table_skipping
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_core.kernel.protocol.properties import MANIFESTS, read_property
@@ -291,7 +289,7 @@ class Transaction(Generic[Base]):
         rules.check("check_metadata", table=state, metadata=prepared, previous=previous, is_new=is_new)
         if state.encodings or previous is not None and previous.encodings:
             written = plugins.collect("write_rules", table=state, operation=self.operation)
-            check_encodings(None if replaces else previous, state, written)
+            parts.check_encodings(None if replaces else previous, state, written)
         if read_property(state.configuration, MANIFESTS):
             parts.check_manifests(previous, state, plugins)
         self.intents.metadata = prepared
@@ -833,7 +831,7 @@ class Transaction(Generic[Base]):
             if predicate is None:
                 return files
             state = latest.state
-            plan = plan_table_skipping(state, predicate)
+            plan = parts.plan_table_skipping(state, predicate)
             evaluator = latest.engine.evaluator
             found = FileSet.of(files).where(plan.partition, evaluator, latest.timezone, exact=True)
             return found.where(plan.statistics, evaluator, latest.timezone).columns(["path"])

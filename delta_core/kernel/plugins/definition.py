@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from delta_core.errors import LogError, SchemaError, UnsupportedFeatureError
-from delta_core.kernel.plugins.encodings import bind_encodings
+from delta_core.kernel import plugins as late
 from delta_core.kernel.plugins.features import SupportedFeatures
 from delta_core.kernel.plugins.registry import PluginRegistry, PluginSet
 from delta_core.kernel.plugins.state import TableState
@@ -90,7 +90,9 @@ def define_table(
     if column_map is not None:
         state = replace(state, column_map=column_map)
     encodings = plugins.collect("column_encodings", table=state)
-    return replace(state, encodings=bind_encodings(state, encodings, plugins.stored_functions)) if encodings else state
+    if not encodings:
+        return state
+    return replace(state, encodings=late.bind_encodings(state, encodings, plugins.stored_functions))
 
 
 def active_features(plugins: PluginSet, state: TableState) -> frozenset[str]:

@@ -81,8 +81,8 @@ def _bound(table: TableState, rule: ColumnEncoding, functions: Mapping[str, Func
     name, own = _encoded_field(table, rule)
     if name.lower() in {n.lower() for n in table.partition_columns}:
         raise InvalidArgumentError(
-            f"Column {name!r} partitions the table, and {rule.feature} encodes it: partition values are part of the log "
-            "and of paths, so they can't be encoded. Partition by another column, or leave this one as it is.",
+            f"Column {name!r} partitions the table, and {rule.feature} encodes it: partition values are part of the "
+            "log and of paths, so they can't be encoded. Partition by another column, or leave this one as it is.",
             column=name,
             feature=rule.feature,
         )
@@ -172,6 +172,11 @@ def why_stored_otherwise(previous: TableState, table: TableState) -> str | None:
     """Return why files of an older definition can't be read by a newer one, None if columns are stored in one form.
 
     Columns are the same if files hold them under one physical name.
+
+    Parameters
+    ----------
+    previous, table : TableState
+        The older definition and the newer one.
     """
     old, new = _forms(previous), _forms(table)
     if not old and not new:
@@ -243,9 +248,9 @@ def check_not_encoded(table: TableState, what: str, remedy: str) -> None:
     table : TableState
         The table.
     what : str
-        What can't be done, as the beginning of a sentence: ``The table can't have manifests``.
+        The operation that is rejected, as the beginning of a sentence: ``The table can't have manifests``.
     remedy : str
-        What to do, as a sentence.
+        Advice for the caller, as a sentence.
 
     Raises
     ------

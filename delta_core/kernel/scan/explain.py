@@ -16,9 +16,8 @@ from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter
-from delta_core.kernel.plugins.skipping import plan_table_skipping
 from delta_core.kernel.plugins.state import TableState
-from delta_core.kernel.scan.plan import ReadPlan
+from delta_core.kernel.scan.plan import ReadPlan, plan_row_groups, plan_table_skipping
 from delta_core.kernel.scan.vectors import locate
 from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.scan.report import FileStep, PredicatePart
@@ -70,7 +69,8 @@ def describe_predicate(
     for number, part in enumerate(conjuncts(plan.pruning)):
         one = plan_table_skipping(state, part)
         is_encoded = any(isinstance(leaf, Column) and leaf.path[0] in state.encodings for leaf in leaves(part))
-        groups = () if one.row_groups is None or plan.checks else leaves(one.row_groups)
+        tested = None if plan.checks else plan_row_groups(state, part, one)
+        groups = () if tested is None else leaves(tested)
         found.append(
             PredicatePart(
                 format_sql(part),
@@ -102,7 +102,9 @@ def describe_effects(
         elif isinstance(rule, MetadataColumn) and rule.name in metadata:
             found.append((rule.feature, f"adds {rule.name}"))
     for name, encoding in state.encodings.items():
-        if any(isinstance(leaf, PhysicalColumn) and leaf.name in plan.columns.names for leaf in leaves(encoding.decode)):
+        if any(
+            isinstance(leaf, PhysicalColumn) and leaf.name in plan.columns.names for leaf in leaves(encoding.decode)
+        ):
             found.append((encoding.feature, f"decodes column {name}"))
     names = zip(state.schema.names, state.column_map.physical.names, strict=True)
     if plan.match == "id":

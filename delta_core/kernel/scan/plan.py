@@ -35,7 +35,7 @@ from delta_core.expressions.binding import bind, bind_rule
 from delta_core.expressions.coercion import canonical
 from delta_core.expressions.functions import can_test_files
 from delta_core.expressions.raising import may_raise, raising_last, types_in
-from delta_core.expressions.skipping import implied_by
+from delta_core.expressions.skipping import SkippingPlan, implied_by, plan_skipping
 from delta_core.kernel.plugins.plans import ReadRequest
 from delta_core.kernel.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
 from delta_core.kernel.plugins.state import TableState
@@ -45,7 +45,16 @@ from delta_core.scan.sources import ConstantSource, PhysicalSource, PositionSour
 from delta_core.schema.fields import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path, without_void
 from delta_core.schema.types import DataType, Field, PrimitiveType, StructType
 
-__all__ = ["FILE_PATH", "ROW_INDEX", "Output", "ReadPlan", "plan_scan", "resolve_columns"]
+__all__ = [
+    "FILE_PATH",
+    "ROW_INDEX",
+    "Output",
+    "ReadPlan",
+    "plan_row_groups",
+    "plan_scan",
+    "plan_table_skipping",
+    "resolve_columns",
+]
 
 FILE_PATH = "_file_path"
 ROW_INDEX = "_file_row_index"
@@ -129,6 +138,38 @@ def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Pa
             raise InvalidArgumentError(f"Column {format_path(path)} is requested twice.", column=format_path(path))
         found[path] = None
     return tuple(found)
+
+
+def plan_table_skipping(table: TableState, predicate: Expression | None) -> SkippingPlan:
+    """Plan which files of a table a predicate needs.
+
+    Parameters
+    ----------
+    table : TableState
+        The table. Bounds of columns that files store in another form are ignored, unless the log has those of values.
+    predicate : Expression or None
+        Bound to the table's schema.
+    """
+    without_bounds = frozenset(name for name, rule in table.encodings.items() if not rule.statistics)
+    return plan_skipping(predicate, table.schema, table.column_map, table.partition_columns, without_bounds)
+
+
+def plan_row_groups(table: TableState, predicate: Expression | None, files: SkippingPlan) -> Expression | None:
+    """Return the test of row groups; None if there is none.
+
+    Parameters
+    ----------
+    table : TableState
+        The table. Row groups have bounds of what is stored, also if the log has those of values.
+    predicate : Expression or None
+        Bound to the table's schema.
+    files : SkippingPlan
+        The result of `plan_table_skipping` for the predicate.
+    """
+    if not any(rule.statistics for rule in table.encodings.values()):
+        return files.row_groups
+    encoded = frozenset(table.encodings)
+    return plan_skipping(predicate, table.schema, table.column_map, table.partition_columns, encoded).row_groups
 
 
 def offered_metadata(rules: Iterable[ReadRule]) -> dict[str, MetadataColumn]:

@@ -26,7 +26,6 @@ from delta_core.kernel.log.paths import decode_paths, path_uris
 from delta_core.kernel.plugins.plans import ReadRequest
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.rules import MetadataColumn
-from delta_core.kernel.plugins.skipping import plan_table_skipping
 from delta_core.kernel.plugins.state import TableState
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.scan import parts
@@ -37,7 +36,9 @@ from delta_core.kernel.scan.plan import (
     ROW_INDEX,
     ReadPlan,
     offered_metadata,
+    plan_row_groups,
     plan_scan,
+    plan_table_skipping,
     resolve_columns,
 )
 from delta_core.kernels import compute as pc
@@ -498,7 +499,8 @@ class Scan(PlannedRows):
         context = inputs.context()
         apply = parts.CompiledPlan(plan, context, self._build, texts=texts)
         # a file that is read at all is checked whole
-        prune = None if plan.checks else self._skipping.row_groups
+        state = self._source.state
+        prune = None if plan.checks else plan_row_groups(state, plan.pruning, self._skipping)
         read = FileRead(
             inputs.paths,
             inputs.sizes,

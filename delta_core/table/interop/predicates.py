@@ -9,7 +9,7 @@ from typing import Any
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import Expression
 from delta_core.kernel.log.files import FileSet
-from delta_core.kernel.plugins.skipping import plan_table_skipping
+from delta_core.kernel.scan.plan import plan_table_skipping
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.scan.interop.predicates import all_filters
 from delta_core.schema.types import Field, PrimitiveType

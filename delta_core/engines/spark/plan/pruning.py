@@ -12,7 +12,7 @@ from delta_core.expressions.binding import bind
 from delta_core.expressions.skipping import SkippingPlan
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.plugins.encodings import encoded_names
-from delta_core.kernel.plugins.skipping import plan_table_skipping
+from delta_core.kernel.scan.plan import plan_table_skipping
 from delta_core.kernel.scan.scan import Scan
 from delta_core.schema.fields import Path
 from delta_core.schema.types import StructType

@@ -104,7 +104,9 @@ def checks(table: TableState) -> list[RowCheck]:
         # the end of a pattern is before a line break too
         length = Call("=", (Call("length", (column,)), Literal(_LENGTH, _INT)))
         check = Call("and", (length, is_uuid))
-        found.append(RowCheck(NAME, f"{name} is a UUID", check, null_passes=True, sql=f"{name} is a UUID in lower case"))
+        found.append(
+            RowCheck(NAME, f"{name} is a UUID", check, null_passes=True, sql=f"{name} is a UUID in lower case")
+        )
     return found
 
 

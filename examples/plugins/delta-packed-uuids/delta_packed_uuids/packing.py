@@ -82,9 +82,7 @@ def _array(kind: pa.DataType, data: Any, valid: Any, size: int) -> pa.Array:
     if offsets[-1] >= 2**31:
         raise InvalidArgumentError(f"Found {offsets[-1]} bytes of UUIDs in a batch, expected less than 2 GB.")
     mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(
-        kind, len(valid), [mask, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    )
+    return pa.Array.from_buffers(kind, len(valid), [mask, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)])
 
 
 # --- compiled ---
@@ -156,7 +154,7 @@ def _unpack(texts: Any, ends: Any, data: Any, valid: Any) -> Any:
             if j == 4 or j == 6 or j == 8 or j == 10:
                 texts[to] = 45
                 to += 1
-            value = data[start + j]
+            value = np.int64(data[start + j])
             for digit in (value >> 4, value & 15):
                 texts[to] = digit + 48 if digit < 10 else digit + 87
                 to += 1

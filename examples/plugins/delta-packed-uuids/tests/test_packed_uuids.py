@@ -13,13 +13,7 @@ from delta_packed_uuids.packing import pack, unpack
 from hypothesis import given, strategies as st
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.api import (
-    ConstraintViolationError,
-    DataFileError,
-    InvalidArgumentError,
-    SchemaError,
-    TableState,
-)
+from delta_core.api import ConstraintViolationError, DataFileError, InvalidArgumentError, SchemaError, TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 
 NAME = "example.packedUuids"
