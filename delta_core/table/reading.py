@@ -273,7 +273,7 @@ class ReadMethods(OpenedTable):
     def to_polars(self) -> pl.LazyFrame:
         """Return a Polars lazy frame that pushes columns, predicate and limit into the scan.
 
-        Large files of a local disk that need nothing of this library (no vectors, mapping, partitions or missing
+        Large files of a local disk that need nothing of this library (no vectors, partitions or missing
         columns) are read by Polars itself, unless a condition of the query leaves few of their rows.
 
         Notes
@@ -295,7 +295,7 @@ class ReadMethods(OpenedTable):
     ) -> duckdb.DuckDBPyRelation:
         """Return a relation of DuckDB, for queries of most of the rows.
 
-        Large files of a local disk that need nothing of this library (no vectors, mapping, partitions or missing
+        Large files of a local disk that need nothing of this library (no vectors, partitions or missing
         columns) are read by DuckDB itself, all others as by `dataset`.
 
         Parameters

@@ -255,9 +255,9 @@ def test_null_in_a_column_that_is_not_null_is_an_error(tmp_path: Path, duck: Any
         table.to_duckdb(duck).fetchall()
 
 
-def test_mapped_partitioned_and_empty_tables_have_the_rows_of_this_library(tmp_path: Path, duck: Any) -> None:
+def test_partitioned_and_empty_tables_have_the_rows_of_this_library(tmp_path: Path, duck: Any) -> None:
     rows = [{"id": i, "p": i % 2} for i in range(5)]
-    kinds: list[dict[str, Any]] = [{"column_mapping": "name"}, {"partition_by": ["p"]}, {}]
+    kinds: list[dict[str, Any]] = [{"partition_by": ["p"]}, {}]
     for number, options in enumerate(kinds):
         made = TableBuilder(tmp_path / str(number)).create({"id": "long", "p": "integer"}, **options)
         _assert_same(DeltaTable(made.append(rows).uri) if options else DeltaTable(made.uri), duck)
@@ -275,6 +275,74 @@ def test_path_outside_the_table_that_is_not_followed_stays_an_error(tmp_path: Pa
         table.to_polars().collect()
     with pytest.raises((ExternalPathError, duckdb.Error), match="other"):
         table.to_duckdb(duck).fetchall()
+
+
+# --- column mapping --------------------------------------------------------------------------
+
+
+def _mapped(place: Path, names: str = "name") -> DeltaTable:
+    made = TableBuilder(place).create({"id": "long", "s": "string", "x": "double"}, column_mapping=names)
+    for start in (0, 100, 200):
+        made.append(
+            [{"id": i, "s": f"v{i % 10}", "x": None if i % 7 == 0 else i / 2} for i in range(start, start + 100)]
+        )
+    return DeltaTable(made.uri)
+
+
+def test_columns_of_other_names_in_files_are_read_by_both_libraries(tmp_path: Path, duck: Any) -> None:
+    table = _mapped(tmp_path / "t")
+    assert not {"id", "s", "x"} & set(pq.read_schema(table.file_uris()[0]).names)
+    assert _is_native(table.to_polars())
+    assert _readers(table.to_duckdb(duck)) == {"READ_PARQUET"}
+    _assert_same(table, duck)
+    table.alter.rename_column("s", "text")
+    again = DeltaTable(tmp_path / "t")
+    assert _is_native(again.to_polars())
+    assert _readers(again.to_duckdb(duck)) == {"READ_PARQUET"}
+    _assert_same(again, duck)
+    frame = again.to_polars().filter(pl.col("text") == "v3").select("text", "id")
+    assert frame.collect().sort("id").rows() == [("v3", i) for i in range(3, 300, 10)]
+    assert again.to_polars().select("x").head(2).collect().columns == ["x"]
+    assert pickle.loads(pickle.dumps(frame)).collect().height == 30
+
+
+def test_conditions_on_columns_of_other_names_choose_files(tmp_path: Path, duck: Any) -> None:
+    table = _mapped(tmp_path / "t")
+    Path(next(iter(table.file_uris([("id", "=", 150)])))).unlink()
+    frame = table.to_polars()
+    few, many = frame.filter(pl.col("id") == 7), frame.filter(pl.col("id") < 100)
+    assert [_is_native(few), _is_native(many)] == [False, True]
+    assert few.collect().rows() == [(7, "v7", None)]
+    assert many.select(pl.col("x").count(), pl.col("id").max()).collect().rows() == [(85, 99)]
+    relation = table.to_duckdb(duck, file_pruning_predicate="id >= 250")
+    assert relation.aggregate("count(*), min(id)").fetchall() == [(100, 200)]
+
+
+def test_columns_matched_by_id_and_fields_of_other_names_are_read_by_this_library(tmp_path: Path, duck: Any) -> None:
+    by_id = _mapped(tmp_path / "id", "id")
+    made = TableBuilder(tmp_path / "nested").create(
+        Schema.from_arrow(pa.schema({"id": pa.int64(), "in": pa.struct({"x": pa.int64()})})), column_mapping="name"
+    )
+    nested = DeltaTable(made.append([{"id": 1, "in": {"x": 2}}]).uri)
+    for table in (by_id, nested):
+        assert not _is_native(table.to_polars())
+        assert _readers(table.to_duckdb(duck)) == {"PYTHON_ARROW_SCAN"}
+        _assert_same(table, duck)
+
+
+def test_file_with_a_dropped_column_and_one_without_a_new_one_have_the_rows_of_this_library(
+    tmp_path: Path, duck: Any
+) -> None:
+    table = _mapped(tmp_path / "t")
+    table.alter.drop_column("x")
+    table = DeltaTable(tmp_path / "t")
+    assert not _is_native(table.to_polars())
+    _assert_same(table, duck)
+    write_deltalake(tmp_path / "t", pa.table({"id": [1], "s": ["a"]}), mode="append")
+    mixed = DeltaTable(tmp_path / "t")
+    assert _readers(mixed.to_duckdb(duck)) == {"READ_PARQUET", "PYTHON_ARROW_SCAN"}
+    _assert_same(mixed, duck)
+    assert mixed.to_polars().filter(pl.col("id") == 1).collect().height == 2
 
 
 # --- conditions ------------------------------------------------------------------------------

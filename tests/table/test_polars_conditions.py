@@ -12,6 +12,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Call, Column, Literal
+from delta_core.table.interop.plain_files import stored_names
 from delta_core.table.interop.polars_conditions import parse_condition
 from delta_core.table.interop.share_of_rows import share_of_rows
 
@@ -20,7 +21,12 @@ X, N = Column(("id",)), Column(("name",))
 
 
 def _parsed(text: str, *columns: str) -> Any:
-    return parse_condition(text, columns or ("id", "name"))
+    return parse_condition(text, {name: name for name in columns or ("id", "name")})
+
+
+def test_columns_have_their_names_in_the_table() -> None:
+    assert parse_condition("(pa.compute.field('col-1') > 3)", {"col-1": "id"}) == Call(">", (X, Literal(3)))
+    assert parse_condition("(pa.compute.field('id') > 3)", {"col-1": "id"}) is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,7 @@ def test_share_of_rows_is_estimated_from_bounds(tmp_path: Path) -> None:
     def share(sql: str) -> float:
         predicate = to_expression(sql, snapshot.schema)
         assert predicate is not None
-        return share_of_rows(predicate, snapshot.files)
+        return share_of_rows(predicate, snapshot.files, stored_names(snapshot))
 
     assert share("v < 25") == 0.25
     assert share("25 < v") == 0.75

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -14,7 +14,7 @@ from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.scan.interop.dataset_of_scan import ScanDataset
-from delta_core.table.interop.plain_files import SomeFiles, first_of_layouts, plain_files
+from delta_core.table.interop.plain_files import SomeFiles, first_of_layouts, plain_files, stored_names
 from delta_core.table.interop.predicates import plan_files
 
 __all__ = ["relation_of"]
@@ -67,7 +67,7 @@ def _native(snapshot: Snapshot, files: FileSet, connection: Any) -> tuple[Any, F
     if not chosen:
         return None, files
     try:
-        found = connection.sql(_query(snapshot.schema.names, [plain.paths[i] for i in chosen]))
+        found = connection.sql(_query(stored_names(snapshot), [plain.paths[i] for i in chosen]))
     except duckdb.Error:
         # the connection must not open files, or its version lacks an option
         return None, files
@@ -75,7 +75,11 @@ def _native(snapshot: Snapshot, files: FileSet, connection: Any) -> tuple[Any, F
     return found, plain.chosen(snapshot, files, named, are_in=False)
 
 
-def _query(names: Sequence[str], paths: Sequence[str]) -> str:
-    columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+def _query(names: Mapping[str, str], paths: Sequence[str]) -> str:
+    columns = ", ".join(f"{_quoted(stored)} AS {_quoted(name)}" for name, stored in names.items())
     files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     return f"SELECT {columns} FROM read_parquet([{files}], {_OPTIONS})"  # noqa: S608 (both are quoted)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,14 +1,14 @@
 """Data files that another library's own Parquet reader reads with the same rows and types as this library.
 
-The log and the schema choose them: on a local disk, without deleted rows, under the names and in the types of the
-table. Footers decide: a file of another layout, whose columns are stored in another way than the table's types request,
-is not one of them.
+The log and the schema choose them: on a local disk, without deleted rows, in the types of the table, under its names or
+other names of whole columns (column mapping). Footers decide: a file of another layout, whose columns are stored in
+another way than the table's types request, is not one of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,7 +33,7 @@ from delta_core.schema.fields import Path, Schema, arrow_schema, walk
 from delta_core.schema.types import PrimitiveType
 from delta_core.storage.boundary import are_plain
 
-__all__ = ["LEAST_BYTES", "PlainFiles", "SomeFiles", "first_of_layouts", "plain_files"]
+__all__ = ["LEAST_BYTES", "PlainFiles", "SomeFiles", "first_of_layouts", "plain_files", "renamed", "stored_names"]
 
 #: Smaller files are read by this library, which reads many of them at a time.
 LEAST_BYTES = 1 << 20
@@ -182,18 +182,30 @@ def _selectors(snapshot: Snapshot) -> list[RowSelector] | None:
 
 
 def _has_plain_columns(snapshot: Snapshot) -> bool:
-    """Whether files may store the columns under their own names, in types that mean the same to every reader."""
+    """Whether files store columns in types that mean the same to every reader, and fields under their own names."""
     state = snapshot.state
     if state.encodings or state.partition_columns or state.column_map.match != "name" or not state.schema.members:
         return False
     pairs = zip(walk(state.schema), walk(state.column_map.physical), strict=True)
-    if any(logical != physical for (logical, _), (physical, _) in pairs):
+    if any(logical[1:] != physical[1:] for (logical, _), (physical, _) in pairs):
         return False
     return all(stored is not None for _, stored in _leaves(_stored_schema(snapshot), "element"))
 
 
 def _stored_schema(snapshot: Snapshot) -> pa.Schema:
-    return arrow_schema(snapshot.state.schema, snapshot.state.types)
+    return renamed(arrow_schema(snapshot.state.schema, snapshot.state.types), stored_names(snapshot).values())
+
+
+def renamed(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """Return a schema whose columns have other names."""
+    return pa.schema([f.with_name(name) for f, name in zip(schema, names, strict=True)])
+
+
+def stored_names(snapshot: Snapshot) -> dict[str, str]:
+    """Return the columns in their order, each with its name in files."""
+    state = snapshot.state
+    stored = (f.name for f in state.column_map.physical.members)
+    return dict(zip(state.schema.names, stored, strict=True))
 
 
 def _leaves(fields: Any, element: str, path: str = "") -> Iterator[tuple[str, tuple[tuple[str, ...], Any] | None]]:
@@ -217,7 +229,8 @@ def _leaves(fields: Any, element: str, path: str = "") -> Iterator[tuple[str, tu
 def _without_missing_columns(snapshot: Snapshot, is_plain: np.ndarray) -> np.ndarray:
     """Leave out files whose statistics lack a column that other files' have: the column is probably newer than they."""
     schema = snapshot.state.schema
-    names = [f.name for f in schema.members if isinstance(f.type, PrimitiveType) and f.type.type != "void"]
+    stored = stored_names(snapshot)
+    names = [stored[f.name] for f in schema.members if isinstance(f.type, PrimitiveType) and f.type.type != "void"]
     if len(is_plain) > _MOST_COMPARED or not names:
         return is_plain
     counts = snapshot.files.statistics([FileStatistic("nullCount", (name,), _LONG) for name in names])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -31,15 +31,15 @@ class _UntranslatableError(Exception):
     pass
 
 
-def parse_condition(text: str, columns: Collection[str]) -> Expression | None:
+def parse_condition(text: str, columns: Mapping[str, str]) -> Expression | None:
     """Return what translates of a condition, not bound yet; None if nothing does.
 
     Parameters
     ----------
     text : str
         As Polars writes it, such as ``(pa.compute.field('id') > 3)``.
-    columns : collection of str
-        The columns that it names.
+    columns : mapping of str to str
+        The columns that it names, each with its name in the table.
     """
     if len(text) > _MOST_CHARACTERS or any(_UNQUOTED.search(name) for name in columns):
         return None
@@ -47,11 +47,10 @@ def parse_condition(text: str, columns: Collection[str]) -> Expression | None:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    known = frozenset(columns)
     found = []
     for part in _conjuncts(tree):
         with suppress(_UntranslatableError, RecursionError, OverflowError):
-            found.append(_condition(part, known))
+            found.append(_condition(part, columns))
     return all_of(found)
 
 
@@ -65,7 +64,7 @@ def _conjuncts(tree: ast.expr) -> Iterator[ast.expr]:
             yield node
 
 
-def _condition(node: ast.expr, columns: Collection[str]) -> Expression:
+def _condition(node: ast.expr, columns: Mapping[str, str]) -> Expression:
     if isinstance(node, ast.BinOp) and type(node.op) in _JOINED:
         return Call(_JOINED[type(node.op)], (_condition(node.left, columns), _condition(node.right, columns)))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
@@ -82,7 +81,7 @@ def _condition(node: ast.expr, columns: Collection[str]) -> Expression:
     return _field(node, columns)
 
 
-def _tested(function: ast.Attribute, arguments: list[ast.expr], columns: Collection[str]) -> Expression:
+def _tested(function: ast.Attribute, arguments: list[ast.expr], columns: Mapping[str, str]) -> Expression:
     column = _field(function.value, columns)
     if function.attr in _TESTS and not arguments:
         return Call(_TESTS[function.attr], (column,))
@@ -91,17 +90,17 @@ def _tested(function: ast.Attribute, arguments: list[ast.expr], columns: Collect
     raise _UntranslatableError(function.attr)
 
 
-def _operand(node: ast.expr, columns: Collection[str]) -> Expression:
+def _operand(node: ast.expr, columns: Mapping[str, str]) -> Expression:
     if isinstance(node, ast.Call) and _name(node.func) == "pa.compute.field":
         return _field(node, columns)
     return _constant(node)
 
 
-def _field(node: ast.expr, columns: Collection[str]) -> Column:
+def _field(node: ast.expr, columns: Mapping[str, str]) -> Column:
     if isinstance(node, ast.Call) and _name(node.func) == "pa.compute.field" and len(node.args) == 1:
         name = _text(node.args[0])
         if name in columns and not node.keywords:
-            return Column((name,))
+            return Column((columns[name],))
     raise _UntranslatableError(ast.dump(node))
 
 

@@ -20,7 +20,14 @@ from delta_core.scan.interop.polars_source import frame_schema, scan_polars
 from delta_core.scan.interop.predicates import exact_parts
 from delta_core.scan.interop.rows import gathered, schema_of_rows
 from delta_core.scan.rows import PlannedRows
-from delta_core.table.interop.plain_files import PlainFiles, SomeFiles, first_of_layouts, plain_files
+from delta_core.table.interop.plain_files import (
+    PlainFiles,
+    SomeFiles,
+    first_of_layouts,
+    plain_files,
+    renamed,
+    stored_names,
+)
 from delta_core.table.interop.polars_conditions import parse_condition
 from delta_core.table.interop.share_of_rows import share_of_rows
 
@@ -48,10 +55,13 @@ def frame_of(snapshot: Snapshot) -> pl.LazyFrame:
     if make is None or plain is None:
         return scan_polars(snapshot)
     frame = make(PlainDataset(snapshot, plain))
+    others = {stored: name for name, stored in stored_names(snapshot).items() if stored != name}
+    if others:
+        frame = frame.rename(others)
     if not plain.has_others:
         return frame
-    others = plain.chosen(snapshot, snapshot.files, plain.named, are_in=False)
-    return pl.concat([frame, scan_polars(SomeFiles(snapshot, others))])
+    left = plain.chosen(snapshot, snapshot.files, plain.named, are_in=False)
+    return pl.concat([frame, scan_polars(SomeFiles(snapshot, left))])
 
 
 def _frame_maker() -> Callable[[Any], pl.LazyFrame] | None:
@@ -71,6 +81,8 @@ def _frame_maker() -> Callable[[Any], pl.LazyFrame] | None:
 class PlainDataset:
     """Files that seem plain, as the object that Polars calls for a scan when it plans a query.
 
+    Its columns have their names in files (column mapping), since Polars takes no other result than a scan.
+
     Parameters
     ----------
     snapshot : Snapshot
@@ -82,7 +94,9 @@ class PlainDataset:
     def __init__(self, snapshot: Snapshot, plain: PlainFiles) -> None:
         self._snapshot = snapshot
         self._plain = plain
-        self._schema = frame_schema(schema_of_rows(snapshot))
+        self._logical = {stored: name for name, stored in stored_names(snapshot).items()}
+        types = frame_schema(schema_of_rows(snapshot)).values()
+        self._schema = pl.Schema(zip(self._logical, types, strict=True))
         self._files = plain.chosen(snapshot, snapshot.files, plain.named) if plain.has_others else snapshot.files
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -112,7 +126,7 @@ class PlainDataset:
 
     def _predicate(self, text: str | None, columns: Sequence[str]) -> Expression | None:
         """Return the part of a query's condition that certainly drops no row that Polars keeps."""
-        found = None if text is None else parse_condition(text, columns)
+        found = None if text is None else parse_condition(text, {name: self._logical[name] for name in columns})
         return None if found is None else exact_parts(self._snapshot, found, ranks_nan=True).predicate
 
     def _native(self, predicate: Expression | None) -> pl.LazyFrame | None:
@@ -120,7 +134,7 @@ class PlainDataset:
         paths = self._plain.paths
         if predicate is not None:
             left = SomeFiles(self._snapshot, self._files).scan((), predicate=predicate).file_set
-            if share_of_rows(predicate, left) < _LEAST_SHARE:
+            if share_of_rows(predicate, left, stored_names(self._snapshot)) < _LEAST_SHARE:
                 return None
             paths = [paths[i] for i in self._plain.numbers(left)]
         if not self._can_read(paths):
@@ -145,12 +159,12 @@ class PlainDataset:
         ordered = sorted(names, key=list(self._schema).index)
 
         def read(*_: Any) -> tuple[Iterator[pl.DataFrame], bool]:
-            scan = source.scan([(n,) for n in ordered], predicate=predicate, limit=limit)
+            scan = source.scan([(self._logical[n],) for n in ordered], predicate=predicate, limit=limit)
             # Polars evaluates the condition, if there is one
-            return _frames(scan, names), False
+            return _frames(scan, ordered, names), False
 
         return pl.LazyFrame._scan_python_function(
-            schema_of_rows(source),
+            renamed(schema_of_rows(source), self._schema),
             read,
             pyarrow=True,
             is_pure=True,
@@ -165,10 +179,11 @@ def _dataset_again(snapshot: Snapshot) -> PlainDataset:
     return PlainDataset(snapshot, plain)
 
 
-def _frames(scan: PlannedRows, names: list[str]) -> Iterator[pl.DataFrame]:
+def _frames(scan: PlannedRows, read: list[str], names: list[str]) -> Iterator[pl.DataFrame]:
     for batch in gathered(scan.view_batches()):
         frame = pl.DataFrame(batch)
-        yield frame if frame.columns == names else frame.select(names)
+        frame.columns = read
+        yield frame if read == names else frame.select(names)
 
 
 def _schema_of_file(path: str) -> dict[str, Any] | None:

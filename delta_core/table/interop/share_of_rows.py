@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from collections.abc import Mapping
 from typing import Any
 
 from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, Literal, conjuncts
@@ -17,7 +18,7 @@ _BELOW, _ABOVE = ("<", "<="), (">", ">=")
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def share_of_rows(predicate: Expression, files: FileSet) -> float:
+def share_of_rows(predicate: Expression, files: FileSet, stored: Mapping[str, str]) -> float:
     """Return about what share of the rows of files a bound predicate keeps, 0 if that is not known.
 
     Parameters
@@ -27,17 +28,19 @@ def share_of_rows(predicate: Expression, files: FileSet) -> float:
         be spread evenly between the least and the greatest one.
     files : FileSet
         The files that may have such rows.
+    stored : mapping of str to str
+        The columns, each with its name in files.
     """
     share = 1.0
     for part in conjuncts(predicate):
-        found = _share(part, files)
+        found = _share(part, files, stored)
         if found is None:
             return 0.0
         share = min(share, found)
     return share
 
 
-def _share(part: Expression, files: FileSet) -> float | None:
+def _share(part: Expression, files: FileSet, stored: Mapping[str, str]) -> float | None:
     if not isinstance(part, Call) or part.function not in _TURNED or len(part.args) != 2:
         return None
     first, second = part.args
@@ -47,7 +50,7 @@ def _share(part: Expression, files: FileSet) -> float | None:
     if not isinstance(first, Column) or len(first.path) != 1 or not isinstance(second, Literal):
         return None
     bound = _number(second.value)
-    ends = _ends(first, second, files)
+    ends = _ends(stored[first.path[0]], second, files)
     if bound is None or ends is None:
         return None
     low, high = ends
@@ -55,10 +58,10 @@ def _share(part: Expression, files: FileSet) -> float | None:
     return below if function in _BELOW else 1.0 - below
 
 
-def _ends(column: Column, constant: Literal, files: FileSet) -> tuple[float, float] | None:
+def _ends(column: str, constant: Literal, files: FileSet) -> tuple[float, float] | None:
     if not isinstance(constant.type, PrimitiveType):
         return None
-    leaves = [FileStatistic(kind, column.path, constant.type) for kind in ("min", "max")]
+    leaves = [FileStatistic(kind, (column,), constant.type) for kind in ("min", "max")]
     low, high = files.statistics(leaves).columns
     if low.null_count or high.null_count or not len(low):
         return None
