@@ -9,6 +9,12 @@ from __future__ import annotations
 from delta_core.runtime.lazy import lazy_imports as lazy_imports
 
 with lazy_imports(__name__):
+    from delta_core.catalogs import (
+        CatalogTable as CatalogTable,
+        NameCatalog as NameCatalog,
+        open_catalog as open_catalog,
+        split_name as split_name,
+    )
     from delta_core.engines.conditions import (
         ColumnTest as ColumnTest,
         JoinedTest as JoinedTest,
@@ -24,7 +30,14 @@ with lazy_imports(__name__):
     from delta_core.engines.records import FolderFiles as FolderFiles, Listing as Listing, RangeRequest as RangeRequest
     from delta_core.errors import (
         AppendOnlyError as AppendOnlyError,
+        CatalogAuthenticationError as CatalogAuthenticationError,
+        CatalogConflictError as CatalogConflictError,
+        CatalogError as CatalogError,
+        CatalogNameNotFoundError as CatalogNameNotFoundError,
+        CatalogPermissionError as CatalogPermissionError,
         CatalogRequiredError as CatalogRequiredError,
+        CatalogResponseError as CatalogResponseError,
+        CatalogUnavailableError as CatalogUnavailableError,
         ColumnNotFoundError as ColumnNotFoundError,
         CommitConflictError as CommitConflictError,
         CommitError as CommitError,
@@ -39,6 +52,7 @@ with lazy_imports(__name__):
         FeatureRequirementError as FeatureRequirementError,
         InternalError as InternalError,
         InvalidArgumentError as InvalidArgumentError,
+        InvalidPlaceError as InvalidPlaceError,
         LogError as LogError,
         MetadataChangedError as MetadataChangedError,
         MissingDependencyError as MissingDependencyError,
@@ -97,6 +111,7 @@ with lazy_imports(__name__):
         SpreadWrite as SpreadWrite,
         TableFormat as TableFormat,
         format_named as format_named,
+        format_of as format_of,
     )
     from delta_core.handles.opening import Opening as Opening
     from delta_core.handles.preview import table_page as table_page
@@ -248,7 +263,7 @@ with lazy_imports(__name__):
     from delta_core.operations.verify.operation import VerifyReport as VerifyReport
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
     from delta_core.parquet.pages import ValueTest as ValueTest, compiled_test as compiled_test
-    from delta_core.runtime.arguments import check_number as check_number
+    from delta_core.runtime.arguments import check_number as check_number, path_text as path_text
     from delta_core.runtime.json_text import decode_json as decode_json
     from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
     from delta_core.runtime.processes import PerProcess as PerProcess
@@ -312,4 +327,5 @@ with lazy_imports(__name__):
         is_dynamo_rejection as is_dynamo_rejection,
         known_dynamo_options as known_dynamo_options,
     )
+    from delta_core.storage.places import scheme_of as scheme_of
     from delta_core.storage.stores import open_storage as open_storage

@@ -18,7 +18,14 @@ __all__ = [
     "ArgumentRangeError",
     "ArgumentTypeError",
     "ArrowTypeError",
+    "CatalogAuthenticationError",
+    "CatalogConflictError",
+    "CatalogError",
+    "CatalogNameNotFoundError",
+    "CatalogPermissionError",
     "CatalogRequiredError",
+    "CatalogResponseError",
+    "CatalogUnavailableError",
     "CheckpointError",
     "ColumnNotFoundError",
     "CommitConflictError",
@@ -219,6 +226,45 @@ class FeatureRequirementError(ProtocolError):
 
 class CatalogRequiredError(UnsupportedFeatureError):
     """A catalog-managed table was opened by path, without its catalog."""
+
+
+# --- a catalog of names --------------------------------------------------------------------
+
+
+class CatalogError(DeltaError):
+    """A catalog of names rejects a request, or fails on it.
+
+    Attributes
+    ----------
+    endpoint : str
+        The catalog's address, without secrets.
+    name : str
+        The subject of the request, such as ``table main.sales.orders``.
+    """
+
+
+class CatalogNameNotFoundError(CatalogError, TableNotFoundError, LookupError):
+    """A catalog has no table, schema or catalog of a name."""
+
+
+class CatalogConflictError(CatalogError, TableExistsError):
+    """A name, or a version of a table, is taken already."""
+
+
+class CatalogAuthenticationError(CatalogError):
+    """A catalog does not accept the token."""
+
+
+class CatalogPermissionError(CatalogError, PermissionError):
+    """A catalog does not permit the request."""
+
+
+class CatalogUnavailableError(CatalogError, ConnectionError):
+    """A catalog can't be reached, or can't serve the request now; it may have acted on it."""
+
+
+class CatalogResponseError(CatalogError):
+    """The answer of a catalog is not as its API specifies."""
 
 
 # --- what is on disk breaks the protocol ---------------------------------------------------

@@ -481,7 +481,13 @@ def format_named(name: str) -> TableFormat:
 
 
 def format_of(engine: Engine) -> TableFormat | None:
-    """Return the installed format, other than Delta, that recognises the engine's place; None if none does."""
+    """Return the installed format, other than Delta, that recognises the engine's place; None if none does.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine of the place.
+    """
     return next((found for found in installed_formats() if found.recognise(engine)), None)
 
 

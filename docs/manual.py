@@ -57,6 +57,11 @@ API_PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
         ("Schema", "Field", "PrimitiveType", "StructType", "ArrayType", "MapType", "VariantType"),
     ),
     "query": ("SQL", "delta_core", ("QueryBuilder",)),
+    "catalogs": (
+        "Catalogs of names",
+        "delta_core.catalogs",
+        ("NameCatalog", "CatalogTable", "open_catalog", "split_name"),
+    ),
     "transaction": ("Actions of one's own", "delta_core.transaction", ()),
     "returned": (
         "Objects that a table returns",

@@ -54,6 +54,7 @@ COMMANDS = {
     "merge": "Update, delete and insert rows by comparing the table with rows of files; - reads standard input.",
     "alter": "Change a table's definition: columns, constraints, properties, features.",
     "feature": "Add table features, drop them, and list them.",
+    "catalog": "List, create, register, rename and drop the names of a catalog.",
     "plugin": "Make a package with a plugin, or check one: features, engines, formats, committers, functions.",
     "clone": "Make the table CLONE, with the files of a version of TABLE.",
     "generate": "Write symlink manifests: lists of the table's files for engines that can't read the log.",

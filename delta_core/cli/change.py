@@ -45,7 +45,7 @@ def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@table_command(versioned=False)
+@table_command(versioned=False, named=False)
 @click.option(
     "--schema",
     "schema_file",

@@ -6,6 +6,7 @@ from delta_core.runtime.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from delta_core.cli.alter import alter as alter
+    from delta_core.cli.catalog import catalog as catalog
     from delta_core.cli.change import (
         checkpoint as checkpoint,
         create as create,

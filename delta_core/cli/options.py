@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from msgspec import UNSET, Struct, UnsetType
 
 from delta_core import operations
+from delta_core.catalogs import NameCatalog, open_catalog
 from delta_core.cli.output import confirm, print_facts, print_json
 from delta_core.errors import (
     CatalogRequiredError,
@@ -40,6 +41,8 @@ __all__ = [
     "Target",
     "WholeNumber",
     "as_json",
+    "catalog_option",
+    "named_table",
     "opening_options",
     "pairs",
     "selection",
@@ -250,11 +253,28 @@ def opening_options(command: Command) -> Command:
     )(command)
 
 
+def catalog_option(use: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds to a command ``--catalog``, whose help begins with its use."""
+    return click.option(
+        "--catalog", metavar="CATALOG", help=f"{use}: a file *.db or *.sqlite, unity, or unity+https://host."
+    )
+
+
+def named_table(catalog: NameCatalog, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the URI of a table by its name in a catalog, and the options that open it."""
+    found = catalog.table(name)
+    return found.uri, dict(found.storage_options or {})
+
+
 def table_command(
-    required: bool = True, versioned: bool = True, rows: Callable[[dict[str, Any], FormatTable], Any] | None = None
+    required: bool = True,
+    versioned: bool = True,
+    rows: Callable[[dict[str, Any], FormatTable], Any] | None = None,
+    named: bool = True,
 ) -> Callable[[Command], Command]:
     """Add to a command the argument TABLE and the options that open it; it gets them as one `Target`.
 
+    ``named``: whether TABLE may be a name in a catalog.
     ``rows`` takes the arguments that specify the rows of files, and returns the rows, for a table of another format.
     """
 
@@ -265,6 +285,7 @@ def table_command(
             storage_options: dict[str, str],
             timezone: str,
             allow_external: Any,
+            catalog: str | None = None,
             version: int | None = None,
             timestamp: str | None = None,
             **kwargs: Any,
@@ -274,6 +295,8 @@ def table_command(
             if uri is None:
                 return command(None, **kwargs)
             name = command.__name__.replace("_", "-")
+            if catalog is not None:
+                uri, storage_options = named_table(open_catalog(catalog, storage_options), uri)
             target = Target(uri, version, timestamp, storage_options, timezone, allow_external, name)
             try:
                 return command(target, **kwargs)
@@ -285,6 +308,8 @@ def table_command(
                 return None
 
         decorated = opening_options(run)
+        if named:
+            decorated = catalog_option("Find TABLE by its name in a catalog")(decorated)
         if versioned:
             decorated = click.option("--timestamp", metavar="TIME", help="Read as of a time (ISO 8601).")(decorated)
             number = WholeNumber(min=0)

@@ -15,9 +15,19 @@ import click
 import pyarrow as pa
 
 from delta_core import operations
+from delta_core.catalogs import open_catalog
 from delta_core.cli.follow import followed_changes
 from delta_core.cli.json_values import values_as_json
-from delta_core.cli.options import Number, Target, WholeNumber, as_json, opening_options, selection, table_command
+from delta_core.cli.options import (
+    Number,
+    Target,
+    WholeNumber,
+    as_json,
+    catalog_option,
+    opening_options,
+    selection,
+    table_command,
+)
 from delta_core.cli.output import print_json, print_note, print_rows, row_dicts, values
 from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
 from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
@@ -271,8 +281,9 @@ def diff(
 
 @click.command()
 @click.argument("query")
-@click.argument("tables", nargs=-1, required=True, metavar="[NAME=]TABLE...")
+@click.argument("tables", nargs=-1, metavar="[NAME=]TABLE...")
 @opening_options
+@catalog_option("Resolve the names schema.table of the query in a catalog")
 @click.option("--engine", type=click.Choice(["datafusion", "duckdb"]), help="By default the first that is installed.")
 @click.option("--limit", "-n", type=WholeNumber(min=0), help="How many rows.  [default: 50 as a table, else all]")
 @_destination
@@ -283,6 +294,7 @@ def sql(
     storage_options: dict[str, str],
     timezone: str,
     allow_external: Any,
+    catalog: str | None,
     engine: str | None,
     limit: int | None,
     kind: str | None,
@@ -291,16 +303,19 @@ def sql(
 ) -> None:
     """Run a SQL query over tables, with DataFusion or DuckDB.
 
-    A table is known in the query by NAME, or by the last part of its path.
+    A table is known in the query by NAME, by the last part of its path, or by its name in the catalog.
 
     \b
     Examples:
       delta-core sql "SELECT day, sum(amount) FROM sales GROUP BY day" data/sales
       delta-core sql "SELECT * FROM s JOIN customers c ON s.customer = c.id" s=data/sales data/customers -o
       joined.parquet
+      delta-core sql "SELECT count(*) FROM sales.cities" --catalog names.db
     """
+    if not tables and catalog is None:
+        raise click.UsageError("Pass the tables of the query, or --catalog.")
     named = _named(tables)
-    builder = QueryBuilder(engine=engine)
+    builder = QueryBuilder(engine=engine, catalog=None if catalog is None else open_catalog(catalog, storage_options))
     columns: dict[str, tuple[Field, str]] = {}
     types: dict[str, TypeDef] = {}
     for name, uri in named.items():
@@ -317,7 +332,8 @@ def sql(
         reader = builder.execute(query)
     except EngineError as e:
         text = " ".join(str(e).split()).rstrip(".")
-        raise ExpressionError(f"{text}. The query's tables are: {', '.join(named)}.") from e
+        known = f" The query's tables are: {', '.join(named)}." if named else ""
+        raise ExpressionError(f"{text}.{known}") from e
     # columns of the tables that the result has under their name and type: their types decide how values are shown
     found = {f.name: _text(f.type) for f in reader.schema}
     same = Schema([f for name, (f, text) in columns.items() if found.get(name) == text])

@@ -73,6 +73,11 @@ class Storage(Protocol):
     store : str or None
         Names the store that has to prove, once a process, that a second `put_if_absent` fails; None if
         that is so by contract, as on local disks.
+
+    Notes
+    -----
+    A storage may have an attribute ``commits``: the `CommitSource` of a table that an entry point of the group
+    ``delta_core.stores`` opened by its name in a catalog. It serves unless the caller passes ``commits``.
     """
 
     root: str

@@ -148,6 +148,11 @@ def check_options(found: Any) -> None:
 def path_text(found: Any) -> str:
     """Return the path or URI of a table as text.
 
+    Parameters
+    ----------
+    found : str or path
+        The place that a caller passed.
+
     Raises
     ------
     ArgumentTypeError

@@ -27,11 +27,23 @@ if TYPE_CHECKING or sys.platform == "win32":
 if TYPE_CHECKING:
     from delta_core.engines.interface import Storage
 
-__all__ = ["AllowExternal", "Boundary", "CrossStoreStorage", "Opener", "Place", "are_plain", "has_dots", "is_plain"]
+__all__ = [
+    "AllowExternal",
+    "Boundary",
+    "CrossStoreStorage",
+    "Opener",
+    "Place",
+    "Renewal",
+    "are_plain",
+    "has_dots",
+    "is_plain",
+]
 
 #: Prefixes of places outside a table's root; False: not even those on its own store.
 AllowExternal = Sequence[str] | Literal[False] | None
 Opener = Callable[[str, "dict[str, Any]"], "Storage"]
+#: Returns the options that are valid now, such as credentials that expire; the same object until they change.
+Renewal = Callable[[], Mapping[str, Any]]
 
 _URI = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]+:(?://([^/]*))?(.*)", re.DOTALL)
 _DOTS = lazy_pattern(r"(?:^|/)\.\.(?:/|$)")
@@ -300,6 +312,8 @@ class CrossStoreStorage:
     """
 
     root: str
+    #: The `CommitSource` of a table whose name a catalog resolved, if that catalog decides the versions.
+    commits: Any = None
 
     def __init__(
         self,

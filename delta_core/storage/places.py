@@ -38,7 +38,13 @@ _OF_SYSTEM = frozenset(
 
 
 def scheme_of(uri: str) -> str:
-    """Return a URI's scheme in lower case, empty for a path."""
+    """Return a URI's scheme in lower case, empty for a path.
+
+    Parameters
+    ----------
+    uri : str
+        A URI or a path.
+    """
     match = _SCHEME.match(uri) if ":" in uri else None
     # one letter before the colon is a drive, not a scheme
     return match[1].lower() if match else ""

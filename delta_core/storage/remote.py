@@ -22,7 +22,7 @@ from delta_core.errors import DeltaError
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.runtime.processes import PerProcess
 from delta_core.runtime.threads import ThreadPool
-from delta_core.storage.boundary import AllowExternal, CrossStoreStorage, Opener, Place, has_dots
+from delta_core.storage.boundary import AllowExternal, CrossStoreStorage, Opener, Place, Renewal, has_dots
 from delta_core.storage.filesystems import (
     endpoint,
     entity_tag,
@@ -54,14 +54,18 @@ _ODD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|\0")
 
 
 def open_remote(
-    root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
+    root: str,
+    options: dict[str, Any],
+    opener: Opener | None = None,
+    allow_external: AllowExternal = None,
+    renewal: Renewal | None = None,
 ) -> FsspecStorage:
     """Return the storage of a URI, of the kind that its filesystem's way of creating files requires; does no I/O."""
     filesystem = open_filesystem(root, options)
     if "memory" in protocols(filesystem):
-        return MemoryStorage(root, options, opener, allow_external)
+        return MemoryStorage(root, options, opener, allow_external, renewal)
     kind = FsspecStorage if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file") else RenameStorage
-    return kind(root, options, opener, allow_external)
+    return kind(root, options, opener, allow_external, renewal)
 
 
 class FsspecStorage(CrossStoreStorage):
@@ -73,12 +77,24 @@ class FsspecStorage(CrossStoreStorage):
         The table's URI.
     options : dict
         fsspec's own options, or the names that the ``deltalake`` package takes (see `credentials`).
+    renewal : function() -> Mapping, optional
+        Returns the options that are valid now, the same object until they change.
     """
 
+    options: dict[str, Any]
+    _renewal: Renewal | None = None
+
     def __init__(
-        self, root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
+        self,
+        root: str,
+        options: dict[str, Any],
+        opener: Opener | None = None,
+        allow_external: AllowExternal = None,
+        renewal: Renewal | None = None,
     ) -> None:
         super().__init__(root, options, opener, allow_external)
+        self._renewal = renewal
+        self._renewed: Any = options
         self._scheme = scheme_of(root)
         self._filesystem = PerProcess(partial(open_filesystem, root, options))
         self._base = str(self._fs._strip_protocol(root))
@@ -88,10 +104,16 @@ class FsspecStorage(CrossStoreStorage):
         self.store: str | None = f"{self._scheme}://{urlsplit(root).netloc}" + endpoint(self._fs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.root, self.options, self._opener, self._allow_external)
+        renewal = () if self._renewal is None else (self._renewal,)
+        return type(self), (self.root, self.options, self._opener, self._allow_external, *renewal)
 
     @property
     def _fs(self) -> Any:
+        if self._renewal is not None and (found := self._renewal()) is not self._renewed:
+            # threads that do so at once make filesystems that are equal
+            self._filesystem = PerProcess(partial(open_filesystem, self.root, found))
+            self.options = dict(found)
+            self._renewed = found
         return self._filesystem.get()
 
     # --- names ---

@@ -9,7 +9,7 @@ from delta_core import storage
 from delta_core.errors import InvalidArgumentError, InvalidPlaceError, PluginConflictError
 from delta_core.runtime.arguments import check_options
 from delta_core.runtime.entry_points import entry_points
-from delta_core.storage.boundary import AllowExternal
+from delta_core.storage.boundary import AllowExternal, Renewal
 from delta_core.storage.local import LocalStorage
 from delta_core.storage.places import LINK, LOCAL_SCHEMES, local_root, scheme_of
 
@@ -54,7 +54,11 @@ def open_offered(uri: str, options: Mapping[str, Any] | None = None, allow_exter
 
 
 def open_storage(
-    uri: str, options: Mapping[str, Any] | None = None, allow_external: AllowExternal = None
+    uri: str,
+    options: Mapping[str, Any] | None = None,
+    allow_external: AllowExternal = None,
+    *,
+    renewal: Renewal | None = None,
 ) -> LocalStorage | FsspecStorage:
     """Return the storage for a table's URI or path; does no I/O.
 
@@ -67,6 +71,9 @@ def open_storage(
     allow_external : sequence of str, False or None
         Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False:
         none.
+    renewal : function() -> Mapping, optional
+        Returns the options that are valid now, called before each access to a store: for credentials that expire. It
+        returns the same object until they change. Places without credentials never call it.
 
     Raises
     ------
@@ -86,7 +93,7 @@ def open_storage(
     _check_users(uri)
     if LINK in uri:
         return storage.ChainedStorage(uri, dict(options or {}), open_storage, allow_external)
-    return storage.open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external)
+    return storage.open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external, renewal)
 
 
 #: Schemes whose stores take credentials as options only: a user and a password would be part of the bucket's name.

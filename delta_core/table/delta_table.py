@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_core import operations
 from delta_core.errors import (
+    CatalogNameNotFoundError,
     ConcurrentAppendError,
     CorruptTableError,
     InvalidArgumentError,
@@ -295,7 +296,7 @@ class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):
             return False
         try:
             return open_context(path_text(table_uri), storage_options).find() is not None
-        except InvalidPlaceError:
+        except (InvalidPlaceError, CatalogNameNotFoundError):
             return False
         except (CorruptTableError, ProtocolError, SchemaError, VersionNotFoundError):
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from delta_core.catalogs import NameCatalog, open_catalog
 from delta_core.errors import ArgumentInterfaceError, DeltaError, EngineError, MissingDependencyError
 from delta_core.kernel.commit.options import kind_name
 from delta_core.runtime.arguments import check_kinds, is_of_deltalake
@@ -17,7 +19,9 @@ from delta_core.runtime.patterns import lazy_pattern
 from delta_core.runtime.processes import PerProcess, num_forks
 from delta_core.scan.rows import Scannable
 from delta_core.table import interop
+from delta_core.table.any_format import open_table
 from delta_core.table.delta_table import DeltaTable
+from delta_core.table.names_in_sql import replace_names
 
 __all__ = ["QueryBuilder"]
 
@@ -38,6 +42,9 @@ class QueryBuilder:
         Settings of the engine: DataFusion's session configuration, or DuckDB's.
     engine : "datafusion" or "duckdb", optional
         Which engine; by default the first of them that is installed.
+    catalog : NameCatalog, str or path, optional
+        Resolves the names of tables, such as ``schema.table``, at each execution; a place is opened as by
+        `delta_core.catalogs.open_catalog`.
 
     Raises
     ------
@@ -52,7 +59,13 @@ class QueryBuilder:
     [{'city': 'Oslo', 'total': 40.0}, {'city': 'Rome', 'total': 20.0}]
     """
 
-    def __init__(self, session_config: Mapping[str, str] | None = None, *, engine: str | None = None) -> None:
+    def __init__(
+        self,
+        session_config: Mapping[str, str] | None = None,
+        *,
+        engine: str | None = None,
+        catalog: NameCatalog | str | os.PathLike[str] | None = None,
+    ) -> None:
         check_kinds([("session_config", session_config)])
         name = engine or next((n for n in _SESSIONS if find_spec(n) is not None), "")
         if name and name not in _SESSIONS:
@@ -63,6 +76,7 @@ class QueryBuilder:
         self._name = name
         self._settings = dict(session_config or {})
         self._tables: dict[str, Any] = {}
+        self._catalog = open_catalog(catalog) if isinstance(catalog, (str, os.PathLike)) else catalog
         self._session = PerProcess(self._open)
         self._session.get()
 
@@ -116,6 +130,8 @@ class QueryBuilder:
         ------
         EngineError
             If the engine can't run it: for one, DataFusion in a forked process whose parent used it.
+        CatalogError
+            If the catalog fails, or has no table of a name.
 
         Examples
         --------
@@ -124,6 +140,11 @@ class QueryBuilder:
         [{'id': 3}]
         """
         check_kinds([("sql", sql)])
+        if self._catalog is not None:
+            sql, names = replace_names(sql, self._name, self._catalog.depth)
+            for registered, name in names.items():
+                found = self._catalog.table(name)
+                self.register(registered, open_table(found.uri, storage_options=found.storage_options))
         reader = self._session.get().execute(sql)
         return pa.RecordBatchReader.from_batches(reader.schema, _reported(reader, sql))
 

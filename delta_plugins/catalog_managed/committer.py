@@ -7,6 +7,7 @@ import uuid
 from delta_core.api import (
     LOG_DIRECTORY,
     STAGED_DIRECTORY,
+    CommitError,
     CommitSource,
     CommitStateUnknownError,
     Committed,
@@ -40,12 +41,19 @@ class CatalogCommitter:
 
         Raises
         ------
+        CommitError
+            If the catalog rejects it: nothing was committed.
         CommitStateUnknownError
             If the catalog did not answer, and querying it for its commits did not report.
         """
         staged = self._stage(proposal)
         try:
             outcome = self._catalog.propose(proposal.version, staged)
+        except CommitStateUnknownError as e:
+            won = self._find_out(proposal, staged, e)
+        except CommitError:
+            self._discard(staged)
+            raise
         except Exception as e:  # noqa: BLE001  (a catalog's client raises what it likes)
             won = self._find_out(proposal, staged, e)
         else:
@@ -54,16 +62,19 @@ class CatalogCommitter:
         if won:
             path = None if isinstance(staged.content, bytes) else f"{_BELOW_LOG}/{staged.content}"
             return Committed(proposal.version, path)
+        self._discard(staged)
+        return Conflict(proposal.version)
+
+    def _discard(self, staged: StagedCommit) -> None:
         if isinstance(staged.content, str):
             self._storage.delete([f"{STAGED_DIRECTORY}/{staged.content}"])
-        return Conflict(proposal.version)
 
     def _stage(self, proposal: Proposal) -> StagedCommit:
         if len(proposal.data) < self._inline_below:
-            return StagedCommit(proposal.version, proposal.data, proposal.timestamp_ms)
+            return StagedCommit(proposal.version, proposal.data, proposal.timestamp_ms, proposal.data)
         name = f"{proposal.version:020d}.{uuid.uuid4()}.json"
         self._storage.put_if_absent(f"{STAGED_DIRECTORY}/{name}", proposal.data)
-        return StagedCommit(proposal.version, name, proposal.timestamp_ms)
+        return StagedCommit(proposal.version, name, proposal.timestamp_ms, proposal.data)
 
     def _has_won(self, proposal: Proposal, staged: StagedCommit) -> bool | None:
         """Return whether a commit is its version; None while the version is not taken."""

@@ -15,10 +15,10 @@ from tests.architecture.source import ROOT, imports, is_ours, modules, tree
 #: From top to bottom: a module imports only what is above it. A folder is as a whole (of `engines` its seam is by
 #: itself); inside it only cycles are forbidden. Names that a package loads on first use count as imported.
 LAYOUT = (
-    "errors", "exceptions", "runtime", "schema", "types", "kernels", "expressions", "engine seam", "handles", "storage",
-    "scan", "formats", "parquet", "kernel", "snapshot", "operations", "api", "table", "interop", "transaction",
-    "alterer", "optimizer", "writer", "query", "version", "deltalake_names", "distributed", "",
-    "as_deltalake", "cli", "__main__", "testing", "engines", "spark", "dask", "ray",
+    "errors", "exceptions", "runtime", "schema", "types", "kernels", "expressions", "engine seam", "handles",
+    "catalogs", "storage", "scan", "formats", "parquet", "kernel", "snapshot", "operations", "api", "table",
+    "interop", "transaction", "alterer", "optimizer", "writer", "query", "version", "deltalake_names",
+    "distributed", "", "as_deltalake", "cli", "__main__", "testing", "engines", "spark", "dask", "ray",
 )  # fmt: skip
 #: What the core imports of `engines`.
 SEAM = tuple(

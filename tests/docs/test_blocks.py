@@ -15,6 +15,7 @@ import sys
 import tomllib
 import types
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import variants
 from tests.docs.blocks import PAGES, ROOT, Block, blocks, run_python, run_shell
 from tests.stores.servers import ServerMissingError, moto
+from tests.unity_catalog.fake import FakeCatalog, running
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 #: Run by tests/spark/test_pages.py.
@@ -260,6 +262,25 @@ def _check_stores(names: dict[str, Any]) -> None:
     assert table.to_pyarrow_table().num_rows == 1
 
 
+def _catalogs(folder: Path) -> dict[str, Any]:
+    rows = pa.table({"id": [1, 2], "day": ["a", "b"]})
+    stack = ExitStack()
+    (folder / "managed").mkdir()
+    catalog = FakeCatalog(token="dapi", staging_root=(folder / "managed").as_uri())
+    stack.enter_context(running(catalog))
+    for name in ("cities", "events"):
+        write_deltalake(folder / "data" / name, rows)
+    catalog.add("main.sales.cities", (folder / "data" / "cities").as_uri())
+    return {"server": catalog.url, "token": "dapi", "rows": rows, "schema": rows.schema, "stack": stack}
+
+
+def _check_catalogs(names: dict[str, Any]) -> None:
+    names["stack"].close()
+    assert names["cities"].count() == 4
+    assert names["total"].to_pylist() == names["found"].to_pylist() == [{"n": 4}]
+    assert names["orders"].metadata().configuration["delta.checkpointPolicy"] == "v2"
+
+
 #: What a page takes for granted, and what must be true after its blocks have run.
 def _lance(folder: Path) -> dict[str, Any]:
     shutil.copytree(ROOT / "tests" / "lance" / "fixtures" / "plain", folder / "people.lance")
@@ -305,6 +326,7 @@ PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[
     ("docs/changes.md", "python"): (_changes, _check_changes),
     ("docs/row-changes.md", "python"): (_row_changes, _check_row_changes),
     ("docs/stores.md", "python"): (_stores, _check_stores),
+    ("docs/catalogs.md", "python"): (_catalogs, _check_catalogs),
 }
 
 

@@ -20,9 +20,10 @@ FOLDERS = sorted(p.name for p in ROOT.iterdir() if (p / "__init__.py").exists())
 #: Committers of stores, found by an entry point of their own; the other folders are table features.
 COMMITTERS = {"dynamodb"}
 FORMATS = {"lance"}
+CATALOGS = {"sqlite_catalog", "unity_catalog"}
 NEEDED = {"msgspec", "numpy", "pyarrow"}  # msgspec: what records are made of
 #: What a committer's store needs: extras, imported when a store is used.
-CLIENTS = {"dynamodb": {"boto3", "botocore"}}
+CLIENTS = {"dynamodb": {"boto3", "botocore"}, "unity_catalog": {"google"}}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -85,7 +86,7 @@ def bundled() -> dict[str, str]:
 
 
 def test_every_folder_is_found_by_the_names_of_its_features() -> None:
-    assert {module.split(".")[1] for module in bundled().values()} == set(FOLDERS) - COMMITTERS - FORMATS
+    assert {module.split(".")[1] for module in bundled().values()} == set(FOLDERS) - COMMITTERS - FORMATS - CATALOGS
 
 
 def test_every_bundled_feature_has_its_tests() -> None:

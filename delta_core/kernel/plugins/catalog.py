@@ -30,12 +30,15 @@ class StagedCommit(Struct, frozen=True):
         The name of its file below ``_delta_log/_staged_commits`` (or its path from the table's root), or the
         commit itself.
     timestamp_ms : int or None
-        When the catalog ratified it.
+        When the catalog ratified it; of a commit that is proposed its own time.
+    data : bytes or None
+        The commit itself if it is proposed; a catalog leaves it None.
     """
 
     version: int
     content: str | bytes
     timestamp_ms: int | None = None
+    data: bytes | None = None
 
 
 class CommitSource(Protocol):
@@ -74,8 +77,10 @@ class CommitSource(Protocol):
 
         Raises
         ------
+        CommitError
+            The catalog rejects the commit: it is no version, and will be none.
         Exception
-            Any, if it is not known which of them it is.
+            Any other, if it is not known which of them it is.
         """
         ...
 

@@ -58,7 +58,7 @@ def open_snapshot(
     engine : str or Engine
         The name of an entry point of the group ``delta_core.engines``, or an engine.
     commits : CommitSource, optional
-        The catalog of a catalog-managed table.
+        The catalog of a catalog-managed table; a table that is opened by its name in a catalog has its own.
     plugins : PluginRegistry, optional
         Where features come from; what is installed unless given.
     timezone : str
@@ -164,7 +164,8 @@ def open_context(
     configured = None if committer is not None else find_committer(made.storage, storage_options)
     recover = getattr(configured if committer is None else committer, "recover", None)
     shares = cache is not None or "DELTA_CORE_CACHE" in os.environ
-    log = TableLog(made, uri, commits, recover, log_parts.find_cache(cache) if shares else None)
+    source = getattr(made.storage, "commits", None) if commits is None else commits
+    log = TableLog(made, uri, source, recover, log_parts.find_cache(cache) if shares else None)
     opening = Opening(
         uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets, cache
     )
