@@ -12,6 +12,7 @@ from delta_core.api import (
     STAGED_DIRECTORY,
     CatalogConflictError,
     CatalogError,
+    CatalogResponseError,
     CatalogUnavailableError,
     CommitError,
     Conflict,
@@ -152,7 +153,7 @@ class UnityCommits:
                         raise
                     time.sleep(rest.PAUSE * 2**num_lost)
                     continue
-                if num_lost:
+                if num_lost or isinstance(e, CatalogResponseError):
                     raise
                 raise CommitError(
                     f"Version {version} of {self._name} was rejected: {e} Nothing was committed.",

@@ -33,6 +33,8 @@ _TIMEOUT = 60.0
 #: The longest text of a server that an error repeats, and the largest answer that is read, in bytes.
 _MOST_TEXT = 500
 _MOST_BYTES = 64 << 20
+#: The answers to requests that return nothing: servers send the status as text. A page of a proxy is none of them.
+_EMPTY = (b"", b"200 OK")
 #: The answers of a server, or of a proxy before it, that has not taken the request.
 _BUSY = frozenset({429, 502, 503, 504})
 
@@ -152,7 +154,7 @@ class Api:
         return self._parsed(found, subject)
 
     def _parsed(self, found: bytes, subject: str) -> dict[str, Any]:
-        if not found.strip():
+        if found.strip() in _EMPTY:
             return {}
         if len(found) > _MOST_BYTES:
             self.malformed(subject, f"it has more than {_MOST_BYTES >> 20} MiB")

@@ -194,6 +194,15 @@ def test_commit_waits_for_another_one_that_is_under_way(fake: FakeCatalog, log: 
     assert _ids(options) == [1, 2, 3]
 
 
+def test_page_of_a_proxy_is_no_ratification(fake: FakeCatalog, log: Path, options: dict[str, str]) -> None:
+    fake.faults.append(Fault("POST /delta", 200, b"<html>Sign in</html>", times=9))
+    with pytest.raises(CommitStateUnknownError, match="can't be used"):
+        _append(options)
+    fake.faults.clear()
+    assert len(_staged(log)) == 1, "the server may have ratified it"
+    assert DeltaTable(URI, storage_options=options).version() == 0
+
+
 def test_commit_is_found_after_all_answers_were_lost(fake: FakeCatalog, log: Path, options: dict[str, str]) -> None:
     fake.faults.append(Fault("POST /delta", None, acts=True, times=4))
     _append(options)

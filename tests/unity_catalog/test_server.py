@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable, QueryBuilder, write_deltalake
+from delta_core import DeltaTable, Field, QueryBuilder, write_deltalake
 from delta_core.errors import CatalogNameNotFoundError, TableExistsError
 from delta_plugins.unity_catalog import commits
 from delta_plugins.unity_catalog.catalog import UnityCatalog, open_unity
@@ -117,7 +117,7 @@ def test_definition_reaches_the_catalog(
 ) -> None:
     table = DeltaTable(managed, storage_options=options)
     table.alter.set_table_properties({"mine": "yes"})
-    table.alter.add_columns([pa.field("n", pa.int32())])
+    table.alter.add_columns([Field("n", "integer")])
     name = managed.removeprefix("uc://")
     record = unity.record(name)
     assert record.properties["mine"] == "yes"
