@@ -230,7 +230,11 @@ def write_parts(
         )
     keeps_schema = known is not None and given.schema_mode != "overwrite"
     schema = schema_of(known.schema.to_arrow() if keeps_schema else None)
-    done = run_write(context, given, lambda base: _DistributedWrite(context, base, schema, run, given), known)
+
+    def newest() -> Snapshot | None:
+        return None if known is None else known.latest()
+
+    done = run_write(context, given, lambda base: _DistributedWrite(context, base, schema, run, given), newest)
     if done is None:
         return None
     latest = compact_after(done.snapshot, post_commithook_properties)

@@ -49,12 +49,18 @@ class CommitDefaults(Struct, frozen=True):
         Whether a table may be created with properties ``delta.*`` that neither the core nor a feature declares.
     forbidden : tuple of ForbiddenFeature
         Uses of features that no definition makes that is committed.
+    replaces_protocol : bool
+        Whether a table that is replaced gets the protocol of a new table; otherwise it keeps the features that it has.
+    feature_names : Mapping of str to str
+        Other names of features, under which a definition that needs them adds them to a table that lacks them.
     """
 
     user_metadata: str | None = None
     properties: Mapping[str, str] = {}
     allow_unknown: bool = False
     forbidden: tuple[ForbiddenFeature, ...] = ()
+    replaces_protocol: bool = False
+    feature_names: Mapping[str, str] = {}
 
 
 class Engine(Struct, frozen=True):

@@ -31,6 +31,7 @@ from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.register import check_partitions, register_files
+from delta_core.operations.sink_log import files_of_sink
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.fields import NOT_IN_NAMES, Schema, format_path, walk
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, spark_name
@@ -77,6 +78,10 @@ class ConvertOptions(Struct, frozen=True):
         Whether everything is checked, and nothing committed.
     progress : function(OperationProgress), optional
         Called while footers are read (step ``find``).
+    null_on_failed_cast : bool
+        Whether a value of a partition becomes null that is none of its column's type; otherwise it is an error.
+    use_sink_log : bool
+        Whether the log of a streaming query of Spark that wrote the folder decides which files are taken.
     """
 
     partition_by: StructType | None = None
@@ -88,6 +93,8 @@ class ConvertOptions(Struct, frozen=True):
     commit: Mapping[str, Any] = {}
     dry_run: bool = False
     progress: Callable[[OperationProgress], None] | None = None
+    null_on_failed_cast: bool = False
+    use_sink_log: bool = True
 
 
 class Converted(Struct, frozen=True):
@@ -151,7 +158,7 @@ def convert_folder(
     if base is not None and options.partition_by is None:
         by = StructType([f for f in base.schema.members if f.name in base.state.partition_columns])
     strategy = options.strategy or "hive"
-    files = _parquet_files(context, by, strategy)
+    files = _parquet_files(context, by, strategy, options.use_sink_log)
     if base is not None:
         known = decode_paths(base.files.columns(["path"]).column("path"))
         files = files.filter(pc.invert(pc.is_in(files.column("path"), value_set=strings_of(known))))
@@ -195,7 +202,7 @@ def convert_folder(
         "Files can't become those of the table as they are",
         "Convert without the encoding, or write the rows of the files to a new table (write_deltalake).",
     )
-    normal = check_partitions(transaction, partitions)
+    normal = check_partitions(transaction, partitions, options.null_on_failed_cast)
     transaction.add_files(
         pa.table(
             {
@@ -240,8 +247,8 @@ def _check_only_converted(base: Snapshot) -> None:
 # --- files ---------------------------------------------------------------------------------
 
 
-def _parquet_files(context: TableContext, by: StructType, strategy: str) -> pa.Table:
-    """Return the Parquet files below the root, columns of `WALKED_FILE`, by path."""
+def _parquet_files(context: TableContext, by: StructType, strategy: str, use_sink_log: bool) -> pa.Table:
+    """Return the Parquet files below the root, columns of `WALKED_FILE`, by path; those that a log names, if used."""
 
     def skip(folder: str) -> bool:
         above, _, name = folder.rpartition("/")
@@ -262,7 +269,9 @@ def _parquet_files(context: TableContext, by: StructType, strategy: str) -> pa.T
     if shown.num_rows > found.num_rows:
         left_out = shown.num_rows - found.num_rows
         _log.info("Left out of %s: %d files whose names are not those of Parquet files", context.log.uri, left_out)
-    return found.sort_by("path").combine_chunks()
+    found = found.sort_by("path").combine_chunks()
+    named = files_of_sink(context.log.engine.storage, found.column("path").to_pylist()) if use_sink_log else None
+    return found if named is None else found.filter(named)
 
 
 def _with_links(context: TableContext, files: pa.Table, parts: Sequence[FolderFiles]) -> pa.Table:

@@ -223,7 +223,7 @@ def create_table(
         If the table exists and is not to be replaced.
     """
     operation = "CREATE TABLE" if base is None else "CREATE OR REPLACE TABLE"
-    transaction = Transaction(context, base, operation, _parameters(partition_by, description, properties))
+    transaction = Transaction(context, base, operation, _parameters(partition_by, cluster_by, description, properties))
     stage_definition(
         transaction,
         Schema(schema.members),
@@ -243,11 +243,15 @@ def create_table(
 
 
 def _parameters(
-    partition_by: Sequence[str], description: str | None, properties: Mapping[str, Any] | None
+    partition_by: Sequence[str],
+    cluster_by: Sequence[str],
+    description: str | None,
+    properties: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     return {
         "isManaged": "false",
-        "description": description or "null",
+        "description": description or None,
         "partitionBy": json.dumps(list(partition_by)),
+        "clusterBy": json.dumps(list(cluster_by)),
         "properties": json.dumps(property_texts(properties or {})),
     }

@@ -27,7 +27,7 @@ from delta_core.kernel.write.partition_text import format_partition_values
 from delta_core.kernel.write.plan import WritePlan
 from delta_core.kernels.arrow_buffers import array_of, strings_of, utf8_of
 from delta_core.schema.fields import format_path
-from delta_core.schema.types import BASE_TYPES, parse_decimal
+from delta_core.schema.types import BASE_TYPES, Field, parse_decimal
 
 __all__ = ["check_partitions", "register_files"]
 
@@ -149,7 +149,9 @@ def _check_places(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None
             )
 
 
-def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> list[dict[str, str | None]]:
+def check_partitions(
+    txn: Transaction[Snapshot], adds: Sequence[AddAction], null_on_failed_cast: bool = False
+) -> list[dict[str, str | None]]:
     """Return the partition values of files as writers spell them; reject those that are none of their column's type.
 
     Readers differ about other spellings, such as `` 4`` or ``1`` for true: some can't open the table.
@@ -160,6 +162,8 @@ def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> l
         Of the table, with its partition columns.
     adds : sequence of AddAction
         Files with values of these.
+    null_on_failed_cast : bool
+        Whether a value of another type becomes null.
 
     Returns
     -------
@@ -179,9 +183,7 @@ def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> l
         keys = [next(k for k in a.partition_values if k.lower() == column.lower()) for a in adds]
         texts = [a.partition_values[k] for a, k in zip(adds, keys, strict=True)]
         try:
-            values = parse_partition_values(
-                strings_of(texts), found.type, txn.context.timezone, column=column, types=table.types
-            )
+            values = _parsed(txn, found, texts, null_on_failed_cast)
             if not found.nullable and values.null_count:
                 add = adds[values.is_null().index(True).as_py()]
                 raise InvalidArgumentError(
@@ -203,6 +205,22 @@ def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> l
             for own, key, text in zip(normal, keys, spelled, strict=True):
                 own[key] = text
     return normal
+
+
+def _parsed(
+    txn: Transaction[Snapshot], column: Field, texts: list[str | None], null_on_failed_cast: bool
+) -> pa.ChunkedArray:
+    """Return the values of a partition column; those that are none of its type are errors, or null."""
+    while True:
+        try:
+            return parse_partition_values(
+                strings_of(texts), column.type, txn.context.timezone, column=column.name, types=txn.table.types
+            )
+        except LogError as e:
+            wrong = e.facts.get("value")
+            if not null_on_failed_cast or wrong is None:
+                raise
+            texts = [None if text == wrong else text for text in texts]
 
 
 def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Table:

@@ -75,7 +75,8 @@ def write_replacing(
     """
     check_replacing(options, options.replace_using, options.replace_on)
     source = open_source(data)
-    return run_write(context, options, lambda base: _ReplacingWrite(context, base, source, options), known)
+    latest = None if known is None else known.latest
+    return run_write(context, options, lambda base: _ReplacingWrite(context, base, source, options), latest)
 
 
 def check_replacing(options: WriteOptions, using: Sequence[str], on: Any) -> None:

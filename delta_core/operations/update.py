@@ -14,6 +14,7 @@ from delta_core.expressions.sql import is_default
 from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.changes import ChangeBase, Changed, ChangeOptions, ChangeTarget, Timing
+from delta_core.operations.merge.value_fitting import DEFAULT_RULES, Fitting, FittingRules
 from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.row_changes import begin_changes, has_applied, predicate_text
 from delta_core.schema.fields import Path, find, format_path
@@ -35,11 +36,14 @@ class UpdateOptions(ChangeOptions, frozen=True):
         Likewise, with constants.
     null_on_failed_cast : bool
         Whether a value that does not fit its column's type becomes null instead of an error.
+    fitting : FittingRules
+        How values become those of structs.
     """
 
     updates: Mapping[str, Any] = {}
     new_values: Mapping[str, Any] = {}
     null_on_failed_cast: bool = False
+    fitting: FittingRules = FittingRules()
 
 
 @shows_progress
@@ -89,7 +93,7 @@ class _Update:
         self.changes = begin_changes(base, "UPDATE", parameters, options)
         given = self._given(options.updates)
         values = {name: Literal(value) for name, value in options.new_values.items()}
-        self.assigned = assigned_columns(base, {**given, **values}, options.null_on_failed_cast)
+        self.assigned = assigned_columns(base, {**given, **values}, options.null_on_failed_cast, options.fitting)
         self.changes.check_assigned(self.assigned, set().union(*(_used(e, (n,)) for n, e in self.assigned.items())))
 
     def _given(self, updates: Mapping[str, Any]) -> dict[str, Expression]:
@@ -139,7 +143,10 @@ class _Update:
 
 
 def assigned_columns(
-    base: ChangeBase, given: Mapping[str, Expression], null_on_failed_cast: bool = False
+    base: ChangeBase,
+    given: Mapping[str, Expression],
+    null_on_failed_cast: bool = False,
+    fitting: FittingRules = DEFAULT_RULES,
 ) -> dict[str, Expression]:
     """Return the new values of whole columns from assignments, bound to the table and cast to the columns' types.
 
@@ -151,6 +158,8 @@ def assigned_columns(
         By column, or by a dotted path to a field of a struct.
     null_on_failed_cast : bool
         Whether a value that can't be cast becomes null, instead of an error when the rows are read.
+    fitting : FittingRules
+        How values become those of structs.
 
     Raises
     ------
@@ -169,7 +178,8 @@ def assigned_columns(
                 f"Both {format_path(path)} and {format_path(other)} within it are assigned; assign one of the two.",
                 column=format_path(path),
             )
-    values = {path: _cast(base, path, e, null_on_failed_cast) for path, e in zip(paths, given.values(), strict=True)}
+    rules = null_on_failed_cast, fitting
+    values = {path: _cast(base, path, e, *rules) for path, e in zip(paths, given.values(), strict=True)}
     return {p[0]: _built(base.schema, (p[0],), values) for p in paths}
 
 
@@ -195,14 +205,22 @@ def _parsed(name: str, given: Any) -> Expression:
     )
 
 
-def _cast(base: ChangeBase, path: Path, value: Expression, is_safe: bool) -> Expression:
+def _cast(base: ChangeBase, path: Path, value: Expression, is_safe: bool, rules: FittingRules) -> Expression:
     wanted = find(base.schema, path)[1].type
     if isinstance(value, Literal) and (value.value is None or isinstance(value.value, (list, tuple, dict))):
         return Literal(value.value, wanted)
     bound = bind_typed(value, base.schema, base.functions)
     if same_type(bound.type, canonical(wanted)):
         return bound.expression
+    if isinstance(wanted, StructType) and (rules != DEFAULT_RULES or _has_same_fields(bound.type, wanted)):
+        return Fitting(base.schema, base.functions, is_safe, False, rules).fit(path, bound, wanted)
     return bind_typed(Cast(bound.expression, wanted, is_safe), base.schema, base.functions).expression
+
+
+def _has_same_fields(found: DataType, wanted: StructType) -> bool:
+    """Whether a type is a struct with fields of the same names, in any order."""
+    names = [sorted(f.name.lower() for f in t.members) for t in (found, wanted) if isinstance(t, StructType)]
+    return len(names) == 2 and names[0] == names[1]
 
 
 def _built(schema: StructType, path: Path, values: Mapping[Path, Expression]) -> Expression:

@@ -189,14 +189,15 @@ def write_table(
     Memory is bounded by row groups, whatever the length of the stream.
     """
     _check(options)
-    return run_write(context, options, lambda base: TableWrite(context, base, open_source(data), options), known)
+    latest = None if known is None else known.latest
+    return run_write(context, options, lambda base: TableWrite(context, base, open_source(data), options), latest)
 
 
 def run_write(
     context: TableContext,
     options: WriteOptions,
     begin: Callable[[Snapshot | None], TableWrite],
-    known: Snapshot | None = None,
+    latest: Callable[[], Snapshot | None] | None = None,
 ) -> CommitResult[Snapshot] | None:
     """Run a write of any engine, if the mode and the application's version leave something to do.
 
@@ -209,8 +210,8 @@ def run_write(
     begin : function(Snapshot or None) -> TableWrite
         From the latest version, None if there is no table. If another writer creates the table meanwhile, the rows
         are written into that one.
-    known : Snapshot, optional
-        The table as it is open already: only what is newer is read.
+    latest : function() -> Snapshot or None, optional
+        Returns the latest version of the table, None if there is none; it is looked for unless given.
 
     Raises
     ------
@@ -218,7 +219,7 @@ def run_write(
         If there is a table and the mode is ``error``.
     """
     _check(options)
-    base = context.find() if known is None else known.latest()
+    base = (latest or context.find)()
     if base is not None and options.mode == "error":
         raise TableExistsError(
             f"There is a table at {context.log.uri} already (version {base.version}). "

@@ -219,6 +219,8 @@ def convert_to_deltalake(
     dry_run: bool = False,
     progress: Callable[[OperationProgress], None] | None = None,
     engine: str | Engine = "arrow",
+    null_on_failed_cast: bool = False,
+    use_sink_log: bool = True,
 ) -> dict[str, int] | None:
     """Make a table of a folder of Parquet files, in place: a commit names the files; of each the footer is read.
 
@@ -255,6 +257,11 @@ def convert_to_deltalake(
         Called while footers are read (step ``find``).
     engine : str or Engine
         The engine that reads the footers.
+    null_on_failed_cast : bool
+        Whether a value of a partition becomes null that is none of its column's type; otherwise it is an error.
+    use_sink_log : bool
+        Whether the log of a streaming query of Spark (``_spark_metadata``) decides which files are taken, if the folder
+        has one: others are of batches that failed.
 
     Returns
     -------
@@ -316,7 +323,17 @@ def convert_to_deltalake(
     commit = write_arguments(commit_properties, None, post_commithook_properties)
     del commit["writer_properties"]
     options = operations.ConvertOptions(
-        by, partition_strategy, collect_stats, name, description, configuration or {}, commit, dry_run, progress
+        by,
+        partition_strategy,
+        collect_stats,
+        name,
+        description,
+        configuration or {},
+        commit,
+        dry_run,
+        progress,
+        null_on_failed_cast,
+        use_sink_log,
     )
     done = operations.convert_folder(context, base, options)
     return {"num_files": done.num_files} if dry_run else None

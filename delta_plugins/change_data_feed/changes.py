@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.api import (
     Commit,
+    Field,
     FileSet,
     InvalidArgumentError,
     LogError,
@@ -22,6 +24,7 @@ from delta_core.api import (
     Schema,
     SchemaError,
     Snapshot,
+    StructType,
     UnsupportedOperationError,
     VersionNotFoundError,
     are_excluded,
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PlannedChanges", "changes", "plan_changes"]
 
+#: The key of a column's metadata with its name in files.
+_PHYSICAL = "delta.columnMapping.physicalName"
 #: How many commits are read first if limits may exclude the others.
 _FIRST_COMMITS = 16
 
@@ -59,6 +64,7 @@ def changes(
     allow_out_of_range: bool = False,
     exclude_regex: str | None = None,
     latest_columns: bool = False,
+    ignore_renames: bool = False,
 ) -> Scan:
     """Return the rows that a range of versions changed.
 
@@ -78,6 +84,8 @@ def changes(
         Changes of files, and of change files, whose path in the log contains a match are left out; RE2's syntax.
     latest_columns : bool
         Whether the columns are those of the source's version, also if the range ends before.
+    ignore_renames : bool
+        Whether rows are read although columns were renamed or dropped within the range.
 
     Returns
     -------
@@ -112,6 +120,7 @@ def changes(
         allow_out_of_range=allow_out_of_range,
         exclude_regex=exclude_regex,
         latest_columns=latest_columns,
+        ignore_renames=ignore_renames,
     ).scan
 
 
@@ -147,6 +156,7 @@ def plan_changes(
     allow_out_of_range: bool = False,
     exclude_regex: str | None = None,
     latest_columns: bool = False,
+    ignore_renames: bool = False,
     max_files: int | None = None,
     max_bytes: int | None = None,
 ) -> PlannedChanges:
@@ -158,7 +168,7 @@ def plan_changes(
         As of `changes`.
     exclude_regex : str, optional
         As of `changes`; excluded files count for the limits too.
-    latest_columns : bool
+    latest_columns, ignore_renames : bool
         As of `changes`.
     max_files, max_bytes : int, optional
         End before the version whose changes would exceed these numbers of files or bytes. The changes of a version are
@@ -189,7 +199,7 @@ def plan_changes(
         commits = list(snapshot.commits(start, end)) if limits is None else _within(snapshot, start, end, limits)
         stop = start + len(commits)
         _check_columns(last.schema)
-        _check_history(last, start, commits)
+        _check_history(last, start, commits, ignore_renames)
         files, keep = _changed_files(last, commits)
         if exclude_regex is not None:
             files, keep = _without_matches(files, keep, exclude_regex)
@@ -284,7 +294,7 @@ def _check_columns(schema: Schema) -> None:
         )
 
 
-def _check_history(last: Snapshot, start: int, commits: Sequence[Commit]) -> None:
+def _check_history(last: Snapshot, start: int, commits: Sequence[Commit], ignore_renames: bool) -> None:
     """Check that the feed is on at every version, and that each version's rows fit the last one's schema."""
     first = commits[0]
     if first.metadata is None or first.protocol is None:
@@ -293,14 +303,14 @@ def _check_history(last: Snapshot, start: int, commits: Sequence[Commit]) -> Non
         )
         before = last if is_same else last.at(start)
         _check_protocol(last, before.state.reader_features, start)
-        _check_metadata(last, before.metadata, start)
+        _check_metadata(last, before.metadata, start, ignore_renames)
         _check_forms(last, start)
-    _check_removed(last, first)
+    _check_removed(last, first, ignore_renames)
     for commit in commits:
         if commit.protocol is not None:
             _check_protocol(last, supported_features(commit.protocol).reader, commit.version)
         if commit.metadata is not None:
-            _check_metadata(last, commit.metadata, commit.version)
+            _check_metadata(last, commit.metadata, commit.version, ignore_renames)
             _check_forms(last, commit.version)
 
 
@@ -315,14 +325,14 @@ def _check_protocol(last: Snapshot, names: frozenset[str], version: int) -> None
         )
 
 
-def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
+def _check_metadata(last: Snapshot, metadata: Metadata, version: int, ignore_renames: bool) -> None:
     if not logic.is_enabled(metadata.configuration):
         raise UnsupportedOperationError(
             f"The change data feed is off at version {version} ({logic.PROPERTY} is not true): its changes were not "
             "recorded. Choose a range in which it is on.",
             version=version,
         )
-    why = _misfit(last, metadata)
+    why = _misfit(last, _renamed(last, metadata) if ignore_renames else metadata)
     if why is not None:
         raise _unreadable(last, version, why)
 
@@ -345,7 +355,8 @@ def _check_removed(last: Snapshot, first: Commit) -> None:
     if not first.version or first.metadata is None or not _deletes_files(first):
         return
     with suppress(VersionNotFoundError):  # the files are checked when they are read
-        why = _misfit(last, last.at(first.version - 1).metadata)
+        before = last.at(first.version - 1).metadata
+        why = _misfit(last, _renamed(last, before) if ignore_renames else before)
         if why is not None:
             raise _unreadable(last, first.version - 1, why)
         _check_forms(last, first.version - 1)
@@ -375,7 +386,25 @@ def _unreadable(last: Snapshot, version: int, why: str) -> SchemaError:
 def _misfit(last: Snapshot, metadata: Metadata) -> str | None:
     """Return why rows of an older definition can't be read with the last one, None if they can."""
     widened = last.state.is_supported("typeWidening")
-    return why_unreadable(metadata, last.metadata, widened, "delta.columnMapping.physicalName")
+    return why_unreadable(metadata, last.metadata, widened, _PHYSICAL)
+
+
+def _renamed(last: Snapshot, metadata: Metadata) -> Metadata:
+    """Return an older definition with the last one's names of columns, and without those that were dropped since."""
+    return replace(metadata, schema_string=_with_names(metadata.schema, last.metadata.schema).to_json())
+
+
+def _with_names(old: StructType, new: StructType) -> StructType:
+    now = {f.metadata.get(_PHYSICAL, f.name): f for f in new.members}
+    members = []
+    for f in old.members:
+        other = now.get(f.metadata.get(_PHYSICAL, f.name))
+        if other is not None:
+            kind = f.type
+            if isinstance(kind, StructType) and isinstance(other.type, StructType):
+                kind = _with_names(kind, other.type)
+            members.append(Field(other.name, kind, f.nullable, f.metadata))
+    return StructType(members)
 
 
 # --- the location of their rows ---

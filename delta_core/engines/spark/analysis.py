@@ -8,7 +8,7 @@ comparisons, null tests and what joins them are the library's; below them, what 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.filter_texts import read_filter
+from delta_core.engines.spark.types import spark_type
 from delta_core.engines.spark.write.values import as_nullable
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -28,9 +29,9 @@ from delta_core.errors import (
 from delta_core.expressions import ast
 from delta_core.expressions.ast import EngineCall, Expression
 from delta_core.schema.fields import Path
-from delta_core.schema.types import DataType, PrimitiveType, StructType
+from delta_core.schema.types import DataType, PrimitiveType, StructType, TypeDef
 
-__all__ = ["analyzed_condition", "analyzed_value", "understood"]
+__all__ = ["analyzed_condition", "analyzed_value", "cast_value", "understood"]
 
 #: The errors for an expression that the library lacks, or that does not fit the columns that it finds.
 _NOT_UNDERSTOOD = (ColumnNotFoundError, ExpressionError, SchemaMismatchError)
@@ -144,6 +145,40 @@ def analyzed_value(
     return _read(found, places, given)[0]
 
 
+def cast_value(
+    given: str | Column,
+    rows: DataFrame,
+    places: Sequence[Path],
+    target: DataType,
+    types: Mapping[str, TypeDef],
+    *,
+    is_merge: bool = False,
+) -> Expression | None:
+    """Return a value cast as a query of the session casts it; None if Spark rejects it.
+
+    Parameters
+    ----------
+    given, rows, places, is_merge
+        As of `analyzed_value`.
+    target : DataType
+        The type that it is cast to.
+    types : Mapping of str to TypeDef
+        Custom types of the table.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        As of `analyzed_value`.
+    """
+    value = F.expr(given) if isinstance(given, str) else given
+    found = _analyzed(value.cast(spark_type(target, types)), rows)
+    if found is None:
+        return None
+    if not is_merge and not found.isDeterministic():
+        raise _not_deterministic(f"value {given}", _NOT_DETERMINISTIC)
+    return _whole(found, places)
+
+
 def _analyzed(given: str | Column, rows: DataFrame, target: str = "", aggregates: str = _UNSUPPORTED) -> Any:
     """Return what Spark analyzed; None if Spark rejects it. An aggregate is rejected with a condition."""
     if not private.is_available(rows.sparkSession):
@@ -182,16 +217,25 @@ def _read(found: Any, places: Sequence[Path], given: str | Column) -> tuple[Expr
     def column(names: list[str]) -> Expression:
         return ast.Column((*places[int(names[0])], *names[1:]))
 
-    def call(parts: list[Any], sql: str = "") -> EngineCall:
-        number, kind, shown, *own = parts
-        args = tuple(ast.Column(places[i]) for i in own)
-        return EngineCall(args, _type(kind), found.call(number), sql or shown)
+    def call(parts: list[Any]) -> EngineCall:
+        return _call(found, places, parts)
 
-    whole = call(json.loads(found.whole())[1:], text)
+    whole = _whole(found, places, text)
     parsed = read_filter(json.loads(found.text()), column, whole=True, call=call)
     if parsed is None or isinstance(parsed, EngineCall):
         return whole, whole.type
     return (replace(parsed, sql=text) if isinstance(parsed, ast.Call) else parsed), whole.type
+
+
+def _whole(found: Any, places: Sequence[Path], text: str = "") -> EngineCall:
+    """Return what Spark analyzed as one call."""
+    return _call(found, places, json.loads(found.whole())[1:], text)
+
+
+def _call(found: Any, places: Sequence[Path], parts: Sequence[Any], text: str = "") -> EngineCall:
+    number, kind, shown, *own = parts
+    args = tuple(ast.Column(places[i]) for i in own)
+    return EngineCall(args, _type(kind), found.call(number), text or shown)
 
 
 def _type(given: Any) -> DataType:

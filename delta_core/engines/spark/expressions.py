@@ -110,6 +110,8 @@ def to_column(
             return Column((name,))
         if isinstance(e, Call):
             args = yield from each(map(visit, e.args))
+            if e.function == "get_field" and isinstance(e.args[0], EngineCall):
+                args[0] = Call("coalesce", (args[0],))  # a field of its name would be a column of two names
             return replace(e, args=tuple(args))
         return replace(e, arg=(yield visit(e.arg))) if isinstance(e, Cast) else e
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from weakref import WeakSet
 
 from delta_core.engines.spark.java.sources import PACKAGE
-from delta_core.engines.spark.spark_errors import as_spark_error, copied_error, own_class
+from delta_core.engines.spark.spark_errors import as_spark_error, as_stream_error, copied_error, own_class
 from delta_core.engines.spark.unconfigured import explained
 from delta_core.errors import (
     AccessDeniedError,
@@ -42,6 +42,7 @@ __all__ = [
     "failing_text",
     "failing_as",
     "is_checkpoint_lost",
+    "is_task_of_write",
     "names_files",
     "names_root",
     "reason",
@@ -70,9 +71,12 @@ _LOGICAL_TYPES = "getLogicalTypeAnnotation"
 #: A task that failed, in the words of a job that failed for it.
 _LOST_TASK = re.compile(r"most recent failure: .*?\((?:TID \d+)\).*?\): ", re.DOTALL)
 _PYTHON = "Traceback (most recent call last):"
+#: How the stacks of Java show a task that failed while it wrote rows: Spark may raise the cause alone.
+_TASK_SIGNS = ("[TASK_WRITE_FAILED]", "FileFormatWriter$.executeTask")
 _CHECKPOINT_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _OWN_ERROR = re.compile(r"^((?:\w+\.)+)(\w+): (.*)", re.DOTALL)
 _MODULE_MISSING = re.compile(r"ModuleNotFoundError: No module named '(delta_core|delta_plugins)\b")
+_STREAM_FAILED = "org.apache.spark.sql.streaming.StreamingQueryException"
 #: Exceptions that only carry others.
 _WRAPPERS = (
     "java.lang.reflect.",
@@ -174,7 +178,10 @@ def convert_failures() -> None:
         @wraps(before)
         def convert(exception: Any) -> Any:
             found = _safely_converted(exception) or explained(_text(exception))
-            return before(_declared(exception)) if found is None else as_spark_error(found)
+            if found is None:
+                return before(_declared(exception))
+            is_stream = _class_name(exception) == _STREAM_FAILED
+            return as_stream_error(found) if is_stream else as_spark_error(found)
 
         captured.convert_exception = convert
         of_query = StreamingQuery.exception
@@ -406,6 +413,12 @@ def failing_as(text: str, **facts: Any) -> Iterator[None]:
         if not _is_sparks(e):
             raise
         raise EngineError(f"{text}: {reason(e)}", **facts) from cause_of(e)
+
+
+def is_task_of_write(error: BaseException) -> bool:
+    """Whether a task failed while it wrote rows."""
+    text = f"{error}\n{getattr(error, '_stackTrace', '')}"
+    return any(sign in text for sign in _TASK_SIGNS)
 
 
 def is_checkpoint_lost(error: BaseException) -> bool:

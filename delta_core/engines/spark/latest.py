@@ -28,6 +28,7 @@ from delta_core.engines.spark.read_versions import version_read, with_version
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
 from delta_core.engines.spark.types import as_declared, declared_schema, spark_type
+from delta_core.engines.spark.void_columns import paths_without_void, without_void_columns
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.commit.transaction import Transaction
@@ -154,7 +155,8 @@ class _TableRows:
         allow_external: Sequence[str] | Literal[False] | None = None,
     ) -> None:
         self._spark, self._storage_options, self._allow_external = spark, storage_options, allow_external
-        self.options = (sorted((storage_options or {}).items()), allow_external)
+        self._lacks_void = session_settings(spark).drops_void_columns
+        self.options = (sorted((storage_options or {}).items()), allow_external, self._lacks_void)
         offered = offered_columns(snapshot)
         #: The metadata columns of features, by the names of the struct's fields.
         self._names = {n.removeprefix("_"): n for n in offered if n not in (FILE_PATH, ROW_INDEX)}
@@ -166,8 +168,11 @@ class _TableRows:
     def __call__(self, snapshot: Snapshot) -> DataFrame:
         """Return the rows of a version."""
         same = identity(snapshot, self._storage_options, self._allow_external)
-        made = frame(self._spark, snapshot.scan(), identity=same)
+        made = frame(self._spark, snapshot.scan(self._columns(snapshot)), identity=same)
         return with_declared_types(made, snapshot.schema, session_settings(self._spark))
+
+    def _columns(self, snapshot: Snapshot) -> list[Path] | None:
+        return paths_without_void(snapshot.schema) if self._lacks_void else None
 
     def with_metadata(self, snapshot: Snapshot) -> DataFrame | None:
         """Return the rows of a version with the struct; None if the version does not have all of its fields."""
@@ -176,13 +181,15 @@ class _TableRows:
             return None
         modified = {_MODIFIED_MS: ("modificationTime", PrimitiveType("long"))}
         same = identity(snapshot, self._storage_options, self._allow_external)
-        made = frame(self._spark, snapshot.scan(None, names, constants=modified), identity=f"{same} {_METADATA}")
+        scan = snapshot.scan(self._columns(snapshot), names, constants=modified)
+        made = frame(self._spark, scan, identity=f"{same} {_METADATA}")
         own = {f: F.col(quote_name(n)) for f, n in self._names.items()}
         own[_MODIFIED] = F.timestamp_millis(F.col(_MODIFIED_MS))
         files = made.select(f"{_METADATA}.*").columns
         fields = [own.pop(n, F.col(f"{_METADATA}.{n}")).alias(n) for n in files]
         fields += [column.alias(name) for name, column in own.items()]
-        columns = [F.col(quote_name(f.name)) for f in snapshot.schema.members]
+        shown = without_void_columns(snapshot.schema) if self._lacks_void else snapshot.schema
+        columns = [F.col(quote_name(f.name)) for f in shown.members]
         found = made.select(*columns, F.struct(*fields).alias(_METADATA))
         return with_declared_types(found, snapshot.schema, session_settings(self._spark))
 

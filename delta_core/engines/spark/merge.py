@@ -133,6 +133,7 @@ class _Merge:
             functions,
             is_evolving=options.merge_schema,
             default_of=self.transaction.plan.default_of,
+            rules=options.fitting,
         )
         bound = names.condition(options.predicate)
         self.condition = split_condition(bound)

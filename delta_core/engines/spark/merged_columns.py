@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 from msgspec.structs import replace
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, functions as F
 
-from delta_core.engines.spark.analysis import analyzed_condition, analyzed_value, understood
+from delta_core.engines.spark.analysis import analyzed_condition, analyzed_value, cast_value, understood
 from delta_core.engines.spark.chars import padded_expression
 from delta_core.engines.spark.conditions import empty_rows, parse_value, portable_text
 from delta_core.engines.spark.relations import check_session
 from delta_core.engines.spark.settings import SessionSettings
 from delta_core.engines.spark.write.rows import given_schema
-from delta_core.errors import ColumnNotFoundError
+from delta_core.errors import ColumnNotFoundError, DeltaError, UnsupportedOperationError
 from delta_core.expressions.ast import Expression
+from delta_core.expressions.printing import quote_name
 from delta_core.expressions.sql import is_default
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.merge.builder import Kind, MergeClause
 from delta_core.operations.merge.clauses import SOURCE, TARGET, MergeNames
 from delta_core.schema.fields import Path
-from delta_core.schema.types import DataType
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["MergedColumns"]
+
+
+@contextmanager
+def _unresolved() -> Iterator[None]:
+    """Set the condition of delta-spark for a function that Spark does not resolve in a merge."""
+    try:
+        yield
+    except DeltaError as e:
+        condition = getattr(e.__cause__, "getCondition", lambda: None)()
+        if condition == "UNSUPPORTED_GROUPING_EXPRESSION":
+            e.facts["condition"] = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+        raise
 
 
 class MergedColumns:
@@ -90,25 +105,62 @@ class MergedColumns:
             As of `parse_value`.
         """
         values = given.updates
+        if given.is_star and self._settings.casts_as_queries:
+            values = self._cast_columns(given)
         return replace(
             given,
             predicate=None if given.predicate is None else self._condition(given.predicate, "a condition", given.kind),
             updates=None if values is None else {n: self._value(n, v, given.kind) for n, v in values.items()},
+            except_columns=() if values is not None else given.except_columns,
         )
 
     def _condition(self, given: Any, what: str, kind: Kind) -> Any:
-        return understood(
-            lambda: self._own(given, what, kind),
-            lambda: self._padded(analyzed_condition(given, self._both, self._places, is_merge=True)),
-        )
+        with _unresolved():
+            return understood(
+                lambda: self._own(given, what, kind),
+                lambda: self._padded(analyzed_condition(given, self._both, self._places, is_merge=True)),
+            )
 
     def _value(self, name: str, given: Any, kind: Kind) -> Any:
         if is_default(given):
             return given
-        return understood(
-            lambda: self._own(given, f"the value of {name!r}", kind, name),
-            lambda: self._padded(analyzed_value(given, self._both, self._places, self._type(name), is_merge=True)),
-        )
+        target = self._type(name)
+        if self._settings.casts_as_queries and isinstance(target, PrimitiveType):
+            cast = cast_value(given, self._both, self._places, target, self._base.state.types, is_merge=True)
+            if cast is not None:
+                return self._padded(cast)
+        with _unresolved():
+            return understood(
+                lambda: self._own(given, f"the value of {name!r}", kind, name),
+                lambda: self._padded(analyzed_value(given, self._both, self._places, target, is_merge=True)),
+            )
+
+    def _cast_columns(self, given: MergeClause) -> Mapping[str, Any] | None:
+        """Return the columns of the source by their names for a clause that assigns all, if one of them has to be cast.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The source has columns that the table lacks, which this clause might add.
+        """
+        own = {f.name: self._base.schema.get(f.name) for f in self._rows.members}
+        kinds = {f.name: f.type for f in self._rows.members}
+        if all(f is None or not isinstance(f.type, PrimitiveType) or f.type == kinds[n] for n, f in own.items()):
+            return None
+        more = next((name for name, f in own.items() if f is None), None)
+        if more is not None:
+            raise UnsupportedOperationError(
+                f"The source has the column {more}, which the table lacks, and others have to be cast: name the "
+                "columns of the clause and their values, since the session's setting "
+                "spark.databricks.delta.updateAndMergeCastingFollowsAnsiEnabledFlag is true.",
+                operation="merge",
+            )
+        excluded = {name.lower() for name in given.except_columns}
+        return {
+            f.name: F.col(f"{quote_name(self._source)}.{quote_name(n)}")
+            for n, f in own.items()
+            if f is not None and n.lower() not in excluded
+        }
 
     def _own(self, given: Any, what: str, kind: Kind, name: str | None = None) -> Any:
         value = parse_value(given, self._both, what)

@@ -11,6 +11,7 @@ from delta_core.engines.spark.builder import given_columns
 from delta_core.engines.spark.catalog import path_in, table_to_convert
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.relations import spark_engine
+from delta_core.engines.spark.settings import session_settings
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.kernel.snapshot import open_context
 from delta_core.operations import CloneOptions, ConvertOptions, clone_table
@@ -70,8 +71,10 @@ def clone_parquet(
     folder = open_context(path, storage, spark_engine(spark, path, storage, options.get("allow_external")))
     place = open_context(target, storage, spark_engine(spark, target, storage, options.get("allow_external")))
     partitions = StructType(given_columns(by)) if by.fields else None
+    uses_log = session_settings(spark).permits("convert.useMetadataLog")
+    converted = ConvertOptions(partitions, None if partitions is None else "hive", use_sink_log=uses_log)
     try:
-        with folder_snapshot(folder, ConvertOptions(partitions, None if partitions is None else "hive")) as snapshot:
+        with folder_snapshot(folder, converted) as snapshot:
             root = folder.log.engine.storage.uri("")
             clone_table(snapshot, place, CloneOptions(replace=replace, properties=properties, folder=root))
     except InvalidArgumentError as e:

@@ -20,6 +20,7 @@ from delta_core.engines.spark.read_versions import with_version
 from delta_core.engines.spark.settings import SessionSettings, session_settings
 from delta_core.engines.spark.snapshots import identity, open_latest
 from delta_core.engines.spark.spark_errors import raises_spark_errors
+from delta_core.engines.spark.void_columns import paths_without_void
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernel.snapshot import open_snapshot
@@ -156,6 +157,7 @@ def read(
         return found
     same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
     is_requested = version is not None or timestamp is not None
+    columns = _shown_columns(snapshot, columns, settings)
 
     def returned(rows: DataFrame) -> DataFrame:
         return rows if is_requested else with_version(rows, snapshot, may_lack_classes=route == "join")
@@ -168,6 +170,11 @@ def read(
     rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from, same)
     rows = with_declared_types(rows, snapshot.schema, settings).where(condition(snapshot, predicate))
     return returned(rows if columns is None else selected(rows, snapshot, columns, metadata))
+
+
+def _shown_columns(snapshot: Any, columns: Sequence[str] | None, settings: SessionSettings) -> Any:
+    """Return the columns that are read, as they are requested or as the session shows them; None for all."""
+    return paths_without_void(snapshot.schema) if columns is None and settings.drops_void_columns else columns
 
 
 def _check_arguments(place: FormatPlace, given: Mapping[str, Any]) -> None:
@@ -227,6 +234,7 @@ def read_changes(
         columns=columns,
         allow_out_of_range=allow_out_of_range or settings.allows_later_timestamps,
         latest_columns=not is_mapped or settings.changes_schema_mode != "endVersion",
+        ignore_renames=settings.requests("changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled"),
     )
     return with_declared_types(frame(spark, scan, route, vector_bytes), table.snapshot().schema, settings)
 

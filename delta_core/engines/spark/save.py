@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from msgspec import structs
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.failures import convert_failures
@@ -20,9 +20,10 @@ from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.write.files import FrameOptions
 from delta_core.engines.spark.write.modes import FrameWriteOptions, write_rows
 from delta_core.engines.spark.write.rows import given_schema
-from delta_core.engines.spark.write.values import without_nullability
+from delta_core.engines.spark.write.values import with_null_fields, without_nullability
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
 from delta_core.expressions import to_condition
+from delta_core.expressions.printing import quote_name
 from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES
 from delta_core.kernel.snapshot import TableContext, open_context
 from delta_core.kernel.write.plan import plan_write
@@ -213,13 +214,28 @@ def write(
     if partition_overwrite_mode is None and not own.replaces:
         options = _dynamic(context, options, settings)
     _check_permitted(context, df, options, settings)
-    result = write_rows(context, df, options, own)
+    result = write_rows(context, _prepared(context, df, options, settings), options, own)
     if not txn:
         settings.finish_transaction(spark)
     if result is None:
         return None
     compact_after(result.snapshot, settings.compaction)
     return result.version
+
+
+def _prepared(context: TableContext, df: DataFrame, options: WriteOptions, settings: SessionSettings) -> DataFrame:
+    """Return rows; if the session requests it, null structs of another type than their column become those of nulls."""
+    keeps = settings.keeps_null_structs(options.batch is not None)
+    base = None if keeps else context.find()
+    if base is None:
+        return df
+    columns = []
+    for found in given_schema(df).members:
+        own, column = base.schema.get(found.name), F.col(quote_name(found.name))
+        if own is not None:
+            column = with_null_fields(column, found.type, own.type).alias(found.name)
+        columns.append(column)
+    return df.select(*columns)
 
 
 def _check_permitted(context: TableContext, df: DataFrame, options: WriteOptions, settings: SessionSettings) -> None:

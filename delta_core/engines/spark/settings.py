@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+import pyspark
 from msgspec import Struct
 
 from delta_core.engines.engine import CommitDefaults, ForbiddenFeature
@@ -26,13 +27,15 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Column, Expression, leaves
 from delta_core.kernel.commit.options import PostCommitHookProperties
+from delta_core.kernel.log.timestamps import parse_ms
 from delta_core.kernel.protocol.properties import parse_size
+from delta_core.operations.merge.value_fitting import FittingRules
 from delta_core.schema.fields import Path, find, format_path
 from delta_core.schema.types import StructType
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings"]
+__all__ = ["KEEPS_NULL_STRUCTS", "PLAIN_CHARS", "SessionSettings", "column_paths", "session_settings"]
 
 #: How the names of delta-spark's settings begin, and those of the properties of new tables.
 _DELTA = "spark.databricks.delta."
@@ -43,6 +46,8 @@ _RESET = f"{_DELTA}write.txnVersion.autoReset.enabled"
 _COMPACT = f"{_DELTA}autoCompact."
 _CASE, _ASSIGNMENT = "spark.sql.caseSensitive", "spark.sql.storeAssignmentPolicy"
 PLAIN_CHARS = "spark.sql.legacy.charVarcharAsString"
+#: Whether null structs of other types stay null, in rows that are inserted and in values that are assigned.
+KEEPS_NULL_STRUCTS, _KEEPS_ASSIGNED = "insert.preserveNullSourceStructs", "merge.preserveNullSourceStructs"
 _STORES = "spark.delta.logStore."
 #: How names begin that are read where a stream starts.
 _STREAMS = tuple(f"{_DELTA}streaming.allowSourceColumn{kind}" for kind in ("Drop", "Rename", "TypeChange"))
@@ -114,7 +119,16 @@ class SessionSettings(Struct, frozen=True):
             self.properties,
             self.requests("allowArbitraryProperties.enabled"),
             tuple(_forbidden(name, rule) for name, rule in _rules().items() if self.flag(name) is False),
+            self.requests("replace.protocolDowngradeAllowed"),
+            dict(self._feature_names()),
         )
+
+    def _feature_names(self) -> Iterator[tuple[str, str]]:
+        """Yield the features that get the names of their previews, with these names."""
+        if self.requests("variant.forceUsePreviewTableFeature"):
+            yield "variantType", "variantType-preview"
+        if self.permits("variantShredding.forceUsePreviewTableFeature"):
+            yield "variantShredding", "variantShredding-preview"
 
     @property
     def properties(self) -> dict[str, str]:
@@ -230,8 +244,13 @@ class SessionSettings(Struct, frozen=True):
         DeltaError
             It is false; the subclass is that of what is disabled.
         """
-        if not self.permits(name):
-            raise _disabled(f"{_DELTA}{name}", _DISABLED[name])
+        error = self.disabled(name)
+        if error is not None:
+            raise error
+
+    def disabled(self, name: str) -> DeltaError | None:
+        """Return the error of `permit`, None if it would raise none."""
+        return None if self.permits(name) else _disabled(f"{_DELTA}{name}", _DISABLED[name])
 
     @property
     def may_widen(self) -> Callable[[str, str], bool]:
@@ -257,7 +276,59 @@ class SessionSettings(Struct, frozen=True):
             "deletion_vectors": self.permits(f"{operation}.deletionVectors.persistent"),
             "commits_empty": not self.permits("skipRecordingEmptyCommits"),
             "may_widen": self.may_widen,
+            **({} if operation == "delete" else {"fitting": self.fitting}),
         }
+
+    @property
+    def fitting(self) -> FittingRules:
+        """How values become those of structs that UPDATE and MERGE assign."""
+        keeps_null = self.permits(_KEEPS_ASSIGNED)
+        return FittingRules(
+            not self.permits("resolveMergeUpdateStructsByName.enabled"),
+            keeps_null,
+            keeps_null and self.permits(f"{_KEEPS_ASSIGNED}.updateStar"),
+        )
+
+    def keeps_null_structs(self, is_stream: bool) -> bool:
+        """Whether null structs of another type than that of their column stay null where rows are written."""
+        return self.permits(_KEEPS_ASSIGNED if is_stream else KEEPS_NULL_STRUCTS)
+
+    @property
+    def casts_as_queries(self) -> bool:
+        """Whether values that UPDATE and MERGE assign are cast without ANSI mode, as in queries of the session."""
+        is_ansi = self.flag("spark.sql.ansi.enabled") is not False
+        return not is_ansi and self.requests("updateAndMergeCastingFollowsAnsiEnabledFlag")
+
+    @property
+    def drops_void_columns(self) -> bool:
+        """Whether rows that are read lack the columns of type void."""
+        return self.requests("createDataFrame.dropNullColumns")
+
+    def time(self, text: str) -> str:
+        """Return a point in time that a call requests; the beginning of 1970 for what is none, if that is permitted.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The text is none, and the session rejects it.
+        """
+        try:
+            parse_ms(text)
+        except InvalidArgumentError:
+            if self.permits("timeTravel.parsing.strict"):
+                raise
+            return "1970-01-01T00:00:00Z"
+        return text
+
+    @property
+    def stops_at_wider_types(self) -> str | None:
+        """The setting that stops a stream without tracked schemas at a column with a wider type; None if none does."""
+        name = "typeWidening.allowTypeChangeStreamingDeltaSource"
+        if self.permits(name):
+            name = "typeWidening.enableStreamingSchemaTracking"
+            if not self.requests(name):
+                return None
+        return f"{_DELTA}{name}"
 
     @property
     def batch_size(self) -> int | None:
@@ -402,13 +473,18 @@ def _check(name: str, text: str) -> bool:
         if not name.startswith((_DEFAULTS, *_STREAMS)) and name.startswith(_DELTA):
             hint = did_you_mean(name, list(_known()))
             raise _unknown(name, text, f"a setting of delta-spark 4.4.0; see docs/spark-settings.md.{hint}")
-    elif known["status"] == "rejected" and not _is_default(text, known["default"]):
+    elif _is_rejected(known) and not _is_default(text, known["default"]):
         default = known["default"]
         expected = "no such setting" if default is None else f"its default {default}"
         raise _unknown(name, text, expected, known.get("condition"))
     elif known.get("is_warned") and not _is_default(text, known["default"]):
         _warn(name, text)
     return known is not None and bool(known.get("is_check")) and not _is_default(text, known["default"])
+
+
+def _is_rejected(known: Mapping[str, Any]) -> bool:
+    """Whether a setting is not followed; some have a meaning on some versions of Spark only."""
+    return bool(known["status"] == "rejected") and pyspark.__version__.startswith(known.get("spark", ""))
 
 
 @cache

@@ -21,6 +21,7 @@ from delta_core.errors import DeltaError
 
 __all__ = [
     "as_spark_error",
+    "as_stream_error",
     "class_raises_spark_errors",
     "copied_error",
     "own_class",
@@ -79,6 +80,7 @@ _CASES = (
     _Case(errors.StreamSchemaError, "DELTA_SCHEMA_CHANGED_WITH_VERSION", pyspark_class=_BASE),
     _Case(errors.SchemaMismatchError, "DELTA_MERGE_UNRESOLVED_EXPRESSION", "^The merge assigns"),
     _Case(errors.SchemaMismatchError, "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS", "changed since this DataFrame was made"),
+    _Case(errors.SchemaMismatchError, "DELTA_METADATA_MISMATCH", r"^Column \S+\.value comes as struct"),
     _Case(errors.SchemaMismatchError, "DELTA_FAILED_TO_MERGE_FIELDS", "^Column .* (comes as|is .* in the table and) "),
     _Case(errors.SchemaMismatchError, "DELTA_INSERT_COLUMN_ARITY_MISMATCH", "columns in the query, expected"),
     _Case(
@@ -300,6 +302,14 @@ def as_spark_error(error: DeltaError, *, is_method: bool = False) -> DeltaError:
     return error
 
 
+def as_stream_error(error: DeltaError) -> DeltaError:
+    """Make an error for which a streaming query failed a `StreamingQueryException` of PySpark too, and return it."""
+    made: Any = error
+    made.__class__ = _joined(own_class(error), "StreamingQueryException")
+    made.spark_condition = "STREAM_FAILED"
+    return error
+
+
 def copied_error(error: DeltaError) -> DeltaError:
     """Return an error of the same classes, condition, message and facts."""
     out: Any = type(error)(error.message, **error.facts)
@@ -333,7 +343,8 @@ def _of_cause(error: DeltaError) -> _Case | None:
     cause = error.__cause__
     if not isinstance(cause, PySparkException):
         named = _CONDITION.search(error.message) if isinstance(error, errors.EngineError) else None
-        return None if named is None else _Case(type(error), named[1], pyspark_class=_BASE)
+        condition = error.facts.get("condition") if named is None else named[1]
+        return None if condition is None else _Case(type(error), condition, pyspark_class=_BASE)
     names = [k.__name__ for k in type(cause).__mro__ if getattr(pyspark.errors, k.__name__, None) is k]
     condition = cause.getCondition()
     return _Case(type(error), _RENAMED.get(condition, condition), pyspark_class=names[0]) if names else None

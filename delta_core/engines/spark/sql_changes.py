@@ -14,11 +14,11 @@ from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.statements import Assignments, Delete, Insert, Merge, Statement, Update, run_query
 from delta_core.engines.spark.save import casting_columns, write
-from delta_core.engines.spark.settings import session_settings
+from delta_core.engines.spark.settings import KEEPS_NULL_STRUCTS, session_settings
 from delta_core.engines.spark.table import SparkTable
 from delta_core.engines.spark.types import spark_type
 from delta_core.engines.spark.write.rows import given_schema
-from delta_core.engines.spark.write.values import as_nullable, without_nullability
+from delta_core.engines.spark.write.values import as_nullable, with_null_fields, without_nullability
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError, UnsupportedOperationError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Call, Cast, Expression, Literal
@@ -145,7 +145,9 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
 
     casts = not statement.is_frame or settings.permits("dml.insert.dfByName.allowImplicitCasts")
     if casts:
-        rows = _stored(rows, schema, snapshot.state.types, by_place=by_place, widens=widens)
+        keeps = settings.permits(KEEPS_NULL_STRUCTS)
+        types = snapshot.state.types
+        rows = _stored(rows, schema, types, by_place=by_place, widens=widens, keeps_null_structs=keeps)
     both = [n for n in rows.columns if n.lower() in {c.lower() for c in constants}]
     if both:
         raise SchemaMismatchError(
@@ -253,6 +255,7 @@ def _stored(
     *,
     by_place: bool = False,
     widens: Callable[[DataType, DataType], bool] = lambda old, new: False,
+    keeps_null_structs: bool = True,
 ) -> DataFrame:
     """Cast columns to the types of the table, as Spark does for INSERT: a value that does not fit fails.
 
@@ -269,6 +272,8 @@ def _stored(
         fields in its order; others are left to the write.
     widens : function(DataType, DataType) -> bool
         Whether a column of the table may get the other type, that of the rows, which then stay as they are.
+    keeps_null_structs : bool
+        Whether a null struct of another type than that of its column stays null, or becomes a struct of nulls.
 
     Raises
     ------
@@ -285,6 +290,8 @@ def _stored(
             and _is_cast(found.type, field.type, by_place)
             and not (isinstance(field.type, PrimitiveType) and widens(field.type, found.type))
         ):
+            if not keeps_null_structs:
+                column = with_null_fields(column, found.type, field.type)
             cast = column.cast(spark_type(as_nullable(field.type), types))
             column = private.with_strict_casts(rows.sparkSession, cast, stored_in=name).alias(name)
         columns.append(column)

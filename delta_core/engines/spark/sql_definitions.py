@@ -466,11 +466,12 @@ class _Clone(Struct, frozen=True):
         place = plan_table(spark, self.target if isinstance(self.target, str) else None, self.location or own)
         if own is not None and self.location not in (None, own):
             raise InvalidArgumentError(f"Found LOCATION {self.location!r} of a table at {own!r}. Leave one out.")
-        exists = (named and place.is_known) or DeltaTable.is_deltatable(place.path, options.get("storage_options"))
-        if exists and self.is_optional:
-            return empty(spark)
-        if self.must_exist and not exists:
-            raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
+        if self.is_optional or self.must_exist:  # otherwise the clone looks for a table itself
+            exists = (named and place.is_known) or DeltaTable.is_deltatable(place.path, options.get("storage_options"))
+            if exists and self.is_optional:
+                return empty(spark)
+            if self.must_exist and not exists:
+                raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
         made = self._cloned(spark, place.path, options)
         place.register(spark)
         metrics = made.history(1)[0].get("operationMetrics") or {}

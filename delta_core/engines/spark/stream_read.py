@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
 
@@ -28,10 +29,17 @@ from delta_core.engines.spark.stream_tracking import (
     schema_version,
 )
 from delta_core.engines.spark.types import as_declared, declared_schema
-from delta_core.errors import StreamRestartError, StreamSchemaError, TableNotFoundError
+from delta_core.errors import (
+    SchemaMismatchError,
+    StreamRestartError,
+    StreamSchemaError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.kernel.log.position import StreamPosition
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.operations.follow import FollowOptions, TableStream, first_position
+from delta_core.operations.stream_schema import column_changes
 
 __all__ = ["read_stream"]
 
@@ -190,6 +198,8 @@ class _Source(TrackedSource):
         self._schema = schema
         self._spark_schema = spark_schema
         self._stream: TableStream | None = None
+        #: Whether the types of the first rows were compared with those of the stream.
+        self._is_checked = False
 
     def _first(self, folder: str, *offsets: str) -> str:
         return start_of(self._snapshot.latest(), self._options, folder, offsets).to_json()
@@ -203,6 +213,7 @@ class _Source(TrackedSource):
 
     def _latest(self, start: str, unlimited: str) -> str | None:
         stream, position = self._at(start)
+        self._check_types(start)
         try:
             found = stream.next_position(position, unlimited=bool(unlimited))
         except StreamSchemaError as e:
@@ -212,7 +223,54 @@ class _Source(TrackedSource):
         return None if found is None else found.to_json()
 
     def _rows(self, start: str, end: str) -> Any:
+        self._check_types(start)
+        self._check_void()
         return rows_or_failure(self._spark, self._spark_schema, lambda: self._batch(start, end))._jdf
+
+    def _check_types(self, start: str) -> None:
+        """Reject rows of columns that got a wider type since, if the session does not let streams read these.
+
+        Raises
+        ------
+        StreamSchemaError
+            The first batch has such rows.
+        """
+        setting = None if self._tracked is not None or self._is_checked else self._stops()
+        self._is_checked = True
+        if setting is None:
+            return
+        version = StreamPosition.parse(start or self._start).version
+        latest = self._snapshot.latest()
+        with suppress(VersionNotFoundError):  # its commits are gone: nothing is known of its types
+            changes = column_changes(latest.at(min(version, latest.version)), latest)
+            if changes.widened:
+                name, old, new = changes.widened[0]
+                raise StreamSchemaError(
+                    f"Column {name} was of type {old.type} at version {version}, where the stream goes on, and is of "
+                    f"type {new.type} now, which the setting {setting} does not let streams read. Pass "
+                    "schema_tracking_location=, or begin again with another checkpoint.",
+                    version=version,
+                )
+
+    def _stops(self) -> str | None:
+        return session_settings(self._spark).stops_at_wider_types
+
+    def _check_void(self) -> None:
+        """Reject batches of a table with columns of type void, if the session has streams read rows without them.
+
+        Raises
+        ------
+        SchemaMismatchError
+            The stream has such a column.
+        """
+        setting = "streaming.createDataFrame.dropNullColumns"
+        found = [f.name for f in self._spark_schema.fields if f.dataType.typeName() == "void"]
+        if found and session_settings(self._spark).requests(setting):
+            raise SchemaMismatchError(
+                f"The stream has the column {found[0]} of type void, and the setting spark.databricks.delta.{setting} "
+                "is true, with which its rows lack it. Remove the setting.",
+                column=found[0],
+            )
 
     def _batch(self, start: str, end: str) -> DataFrame:
         stop = StreamPosition.parse(end)

@@ -35,6 +35,7 @@ Allowed = int | str | None
 _CONF = "spark.databricks.delta.streaming.allowSourceColumn"
 #: How many versions after a change are looked at, for further changes without rows between them.
 _MOST_MERGED = 1000
+_WIDER = "typeWidening.allowTypeChangeStreamingDeltaSource"
 _MERGED = "streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled"
 
 
@@ -208,6 +209,15 @@ class TrackedSchema:
             "Rename": (bool(changes.renamed), options.rename),
             "TypeChange": (bool(changes.widened), options.type_change),
         }
+        if changes.widened and not session_settings(self._spark).permits(_WIDER):
+            raise StreamSchemaError(
+                f"The stream of {shown_uri(self._base.uri)} goes on with another schema: between versions "
+                f"{previous.version} and {entry.version}, {changes}; the setting spark.databricks.delta.{_WIDER} is "
+                "false. Remove it, or begin again with another checkpoint.",
+                version=entry.version,
+                previous_version=previous.version,
+                kinds=("TypeChange",),
+            )
         blocked = [
             n for n, (is_there, allowed) in needed.items() if is_there and not self._allows(n, allowed, entry.version)
         ]

@@ -38,7 +38,7 @@ from delta_core.engines.spark.read import read
 from delta_core.engines.spark.relations import spark_engine
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.settings import column_paths, session_settings
-from delta_core.engines.spark.spark_errors import class_raises_spark_errors
+from delta_core.engines.spark.spark_errors import class_raises_spark_errors, with_condition
 from delta_core.engines.spark.table_columns import TableColumns
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.errors import (
@@ -213,7 +213,9 @@ class SparkTable:
         UnsupportedOperationError
             On Spark Connect, whose catalog does not return a table's location.
         """
-        return cls._at(sparkSession, table_path(sparkSession, tableOrViewName), options)
+        with with_condition(TableNotFoundError, "DELTA_MISSING_DELTA_TABLE"):
+            path = table_path(sparkSession, tableOrViewName)
+        return cls._at(sparkSession, path, options)
 
     @classmethod
     def isDeltaTable(
@@ -355,14 +357,22 @@ class SparkTable:
             schema = private.partition_schema(sparkSession, identifier) or None
         else:
             schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
-        session_settings(sparkSession)
+        settings = session_settings(sparkSession)
         by = None if schema is None else Schema(given_columns(schema))
         hive: Literal["hive"] | None = None if by is None else "hive"
         engine = spark_engine(sparkSession, path, options.get("storage_options"), options.get("allow_external"))
         properties = private.own_properties(sparkSession, identifier) if is_named else None
         if not DeltaTable.is_deltatable(path, options.get("storage_options")):
             convert_to_deltalake(
-                path, "ignore", by, hive, collect_stats=collect_stats, configuration=properties, engine=engine
+                path,
+                "ignore",
+                by,
+                hive,
+                collect_stats=collect_stats,
+                configuration=properties,
+                engine=engine,
+                null_on_failed_cast=settings.requests("convert.partitionValues.ignoreCastFailure"),
+                use_sink_log=settings.permits("convert.useMetadataLog"),
             )
         if is_named:
             private.become_delta_table(sparkSession, identifier)
@@ -552,7 +562,7 @@ class SparkTable:
             **self._session.change_options("merge"),
         )
         if not options.merge_schema:
-            _check_stars(base, source, parsed)
+            _check_stars(base, source, clauses)
         done = merge_frame(self._spark, base, source, options)
         updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
         return self._taken(
@@ -771,6 +781,7 @@ class SparkTable:
             check_properties(properties, "properties")
         if version.get("timestamp") is not None:
             check_text(version["timestamp"], "timestamp")
+            version["timestamp"] = session_settings(self._spark).time(version["timestamp"])
         path = path_in(target) or target
         if replace:
             check_replaced(self._spark, path, self._options.get("storage_options"))
@@ -826,6 +837,8 @@ class SparkTable:
     def _restored(self, target: int | str) -> DataFrame:
         self._latest()
         before = self._table.version()
+        if isinstance(target, str):
+            target = self._session.time(target)
         may_downgrade = self._session.requests("restore.protocolDowngradeAllowed")
         self._table.restore(target, protocol_downgrade_allowed=may_downgrade)
         infos = self._table.history(1) if self._table.version() > before else [{}]
@@ -933,9 +946,9 @@ class SparkOptimizer:
 
 def check_replaced(spark: Any, path: str, storage_options: Mapping[str, Any] | None) -> None:
     """Reject a clone in place of a table if the session does; otherwise it need not look for one."""
-    settings = session_settings(spark)
-    if not settings.permits("clone.replaceEnabled") and DeltaTable.is_deltatable(path, storage_options):
-        settings.permit("clone.replaceEnabled")
+    error = session_settings(spark).disabled("clone.replaceEnabled")
+    if error is not None and DeltaTable.is_deltatable(path, storage_options):
+        raise error
 
 
 def _check_stars(base: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]) -> None:
@@ -997,7 +1010,7 @@ def _history_row(info: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {n: info.get(n) for n in HISTORY.fieldNames()}
     for name in ("operationParameters", "operationMetrics"):
         if row[name] is not None:
-            row[name] = {k: v if isinstance(v, str) else json.dumps(v) for k, v in row[name].items()}
+            row[name] = {k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in row[name].items()}
     return {**row, "timestamp": _time(info["timestamp"])}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from delta_core.engines.spark.analysis import analyzed_condition, analyzed_value, understood
+from delta_core.engines.spark.analysis import analyzed_condition, analyzed_value, cast_value, understood
 from delta_core.engines.spark.chars import padded_expression
 from delta_core.engines.spark.conditions import empty_rows, parse_condition, parse_value, portable_text, without_alias
 from delta_core.engines.spark.relations import check_session
@@ -18,6 +18,7 @@ from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.update import assigned_columns
 from delta_core.schema.fields import Path, find
+from delta_core.schema.types import DataType, PrimitiveType
 
 __all__ = ["TableColumns"]
 
@@ -87,6 +88,10 @@ class TableColumns:
         InvalidArgumentError, ExpressionError, ColumnNotFoundError
             As of `condition`.
         """
+        if self._settings.casts_as_queries:
+            cast = self._cast(name, given)
+            if cast is not None:
+                return cast
 
         def own() -> Expression:
             found = without_alias(
@@ -98,11 +103,20 @@ class TableColumns:
             return padded
 
         def analyzed() -> Expression | None:
-            target = find(self._base.schema, *resolve_columns(self._base.schema, [name]))[1].type
-            return self._analyzed(analyzed_value(given, self._rows, self._places, target))
+            return self._analyzed(analyzed_value(given, self._rows, self._places, self._type(name)))
 
         result: Expression = understood(own, analyzed)
         return result
+
+    def _type(self, name: str) -> DataType:
+        return find(self._base.schema, *resolve_columns(self._base.schema, [name]))[1].type
+
+    def _cast(self, name: str, given: str | Column) -> Expression | None:
+        """Return a value without fields or elements, cast as a query of the session casts it."""
+        target = self._type(name)
+        if not isinstance(target, PrimitiveType):
+            return None
+        return self._analyzed(cast_value(given, self._rows, self._places, target, self._base.state.types))
 
     def padded(self, found: Expression) -> Expression:
         """Return an expression that compares texts as a query does; the same one if it compares none of fixed length.

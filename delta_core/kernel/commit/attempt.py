@@ -258,7 +258,9 @@ def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int)
         **header.custom,
         "timestamp": now_ms,
         "operation": header.operation,
-        "operationParameters": {k: v if isinstance(v, str) else json.dumps(v) for k, v in header.parameters.items()},
+        "operationParameters": {
+            k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in header.parameters.items()
+        },
         "readVersion": header.read_version,
         "isolationLevel": header.isolation,
         "isBlindAppend": header.is_blind,

@@ -130,6 +130,13 @@ def _check_keys(winner: Commit, intents: Intents) -> None:
                 "Two writers use one id: see which version the table holds (transaction_version) before trying again.",
             )
         domain = value.get("domain") if kind == "domainMetadata" else None
+        if domain is not None and intents.replaces_definition:
+            _fail(
+                CommitConflictError,
+                winner,
+                f"changed the domain {domain!r} of the table, which this transaction replaces",
+                "Repeat the operation on the table as it is now.",
+            )
         if domain in intents.domains or domain in intents.system_domains:
             _fail(
                 CommitConflictError,

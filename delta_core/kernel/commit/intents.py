@@ -132,6 +132,8 @@ class Intents(Struct):
     ----------
     domains, system_domains : dict
         Configuration of the domains that the user, and that features, set; None removes one.
+    replaces_definition : bool
+        Whether nothing of the definition of a table that exists stays.
     """
 
     adds: list[pa.Table] = []
@@ -140,6 +142,7 @@ class Intents(Struct):
     row_removals: list[RowRemoval] = []
     protocol: Protocol | None = None
     metadata: Metadata | None = None
+    replaces_definition: bool = False
     domains: dict[str, str | None] = {}
     system_domains: dict[str, str | None] = {}
     transactions: dict[str, int] = {}

@@ -260,12 +260,18 @@ class Transaction(Generic[Base]):
             given, [s.metadata for s in known], registry.everything.features.values(), double_quotes
         )
         check_partition_columns(given)
-        wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
+        required = registry.everything.collect("required_features", metadata=given)
+        own_names = self.defaults.feature_names
+        wanted = [*(own_names.get(name, name) for name in required), *asked.features, *features]
         begin = protocol or (None if self._target is None else self._target[0].protocol)
+        kept: Mapping[str, str] = {}
+        if is_new and self.base is not None and protocol is None and self._may_replace_protocol():
+            begin, kept = None, self.base.domains()
         begin = begin or (Protocol(1, 1) if asked.lists else new_table_protocol(registry))
         protocol = upgrade_protocol(begin, wanted, registry)
-        if self.intents.domains:
-            protocol = upgrade_protocol(protocol, self._needed_for_domains(protocol), registry)
+        if self.intents.domains or kept:
+            needed = features_for_domains({**kept, **self.intents.domains}, protocol, registry)
+            protocol = upgrade_protocol(protocol, needed, registry)
         check_writable(protocol, registry)
         state, plugins = self._define(protocol, given, prepared=False)
         self._check_forbidden(frozenset() if previous is None or is_new else previous.active, state.active)
@@ -293,6 +299,7 @@ class Transaction(Generic[Base]):
         if read_property(state.configuration, MANIFESTS):
             parts.check_manifests(previous, state, plugins)
         self.intents.metadata = prepared
+        self.intents.replaces_definition = is_new and self.base is not None
         self._stage_protocol(protocol)
         self._target, self._plan = (state, plugins), None
         return state
@@ -302,6 +309,10 @@ class Transaction(Generic[Base]):
         for each in self.defaults.forbidden:
             if each.concerns(old, new):
                 raise each.error
+
+    def _may_replace_protocol(self) -> bool:
+        """Whether a table that is replaced may lose features; one of a catalog keeps those that its catalog needs."""
+        return self.defaults.replaces_protocol and self.context.log.catalog is None
 
     def _needed_for_domains(self, protocol: Protocol) -> list[str]:
         return features_for_domains(self.intents.domains, protocol, self.context.registry)
@@ -768,7 +779,7 @@ class Transaction(Generic[Base]):
     def _header(self, user_metadata: str | None, custom: Mapping[str, Any]) -> CommitHeader:
         version = None if self.base is None else self.base.version
         blind = self.reads.is_blind and not self.intents.removes and not self.intents.row_removals
-        blind = blind and bool(self.intents.adds) and self.base is not None
+        blind = blind and (bool(self.intents.adds) or self.base is None)
         return CommitHeader(
             self.operation,
             self.parameters,

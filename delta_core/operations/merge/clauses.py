@@ -40,7 +40,7 @@ from delta_core.expressions.printing import format_sql
 from delta_core.expressions.sql import is_default, operator_hint, parse_sql, portable_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.operations.merge.builder import Action, Kind, MergeClause
-from delta_core.operations.merge.value_fitting import Fitting
+from delta_core.operations.merge.value_fitting import DEFAULT_RULES, Fitting, FittingRules
 from delta_core.schema.evolution import Accept, merge_rows_schema
 from delta_core.schema.fields import Path, Schema, find, format_path
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, spark_name
@@ -153,6 +153,8 @@ class MergeNames:
         Whether a struct may lack fields of the column that it is assigned to.
     unusable : Mapping of str to str
         Further columns of the source, with the reason why no expression can read them.
+    rules : FittingRules
+        How values become those of structs.
 
     Raises
     ------
@@ -171,6 +173,7 @@ class MergeNames:
         default_of: Callable[..., Expression | None] | None = None,
         is_evolving: bool = False,
         unusable: Mapping[str, str] = {},
+        rules: FittingRules = DEFAULT_RULES,
     ) -> None:
         self._sides = {TARGET: target, SOURCE: source}
         self._aliases = {TARGET: (target_alias or TARGET).lower(), SOURCE: (source_alias or SOURCE).lower()}
@@ -181,7 +184,7 @@ class MergeNames:
         self._schema = StructType([Field(side, fields, False) for side, fields in self._sides.items()])
         self._functions = functions
         self._default_of = default_of
-        self._fitting = Fitting(self._schema, functions, is_safe, is_evolving)
+        self._fitting = Fitting(self._schema, functions, is_safe, is_evolving, rules)
         self._unusable = {name.lower(): why for name, why in unusable.items()}
 
     def condition(self, predicate: Any) -> Expression:

@@ -26,6 +26,7 @@ from delta_core.operations.merge.key_join import JoinedRows
 from delta_core.operations.merge.source import load_source, source_schema, source_types, usable_columns
 from delta_core.operations.merge.target_scan import BLOCK_ROWS, CompiledClause, Decided, first_clause
 from delta_core.operations.merge.updated_rows import UpdatedRows, converted_values
+from delta_core.operations.merge.value_fitting import FittingRules
 from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.row_changes import begin_changes, has_applied
 from delta_core.operations.temporary import check_limits
@@ -55,6 +56,8 @@ class MergeOptions(ChangeOptions, frozen=True):
         structs may lack fields.
     null_on_failed_cast : bool
         Whether a value that does not fit its column's type becomes null instead of an error.
+    fitting : FittingRules
+        How values become those of structs.
     is_dry : bool
         Whether nothing is written: only the metrics are requested.
     max_memory_bytes, max_temporary_bytes : int, optional
@@ -66,6 +69,7 @@ class MergeOptions(ChangeOptions, frozen=True):
     target_alias: str | None = None
     merge_schema: bool = False
     null_on_failed_cast: bool = False
+    fitting: FittingRules = FittingRules()
     is_dry: bool = False
     max_memory_bytes: int | None = None
     max_temporary_bytes: int | None = None
@@ -207,6 +211,7 @@ class _Merge:
             self.changes.default_of,
             options.merge_schema,
             unusable,
+            options.fitting,
         )
         self.matching = Matching(self.changes, source, rows, names, options.predicate, options.clauses)
         self.clauses = self.matching.clauses

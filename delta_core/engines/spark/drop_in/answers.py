@@ -30,6 +30,7 @@ from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.snapshots import open_latest
 from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.types import declared_schema
+from delta_core.engines.spark.void_columns import without_void_columns
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
@@ -210,7 +211,10 @@ class _Table:
         return self._rows(Options.of(request))
 
     def _schema(self) -> T.StructType:
-        return declared_schema(self._snapshot.schema, self._snapshot.state.types)
+        schema = self._snapshot.schema
+        if session_settings(self._spark).drops_void_columns:
+            schema = without_void_columns(schema)
+        return declared_schema(schema, self._snapshot.state.types)
 
     def _properties(self) -> list[str]:
         metadata, protocol = self._snapshot.metadata, self._snapshot.protocol

@@ -192,6 +192,8 @@ def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
     location, is_managed = spec.location, False
     if is_path_name(name):
         text = f"delta.`{name[1].replace('`', '``')}`"
+        if session_settings(spark).requests("legacy.allowAmbiguousPathsInCreateTable"):
+            location = None  # the path of the name
     else:
         if not spark.catalog.databaseExists(name[0]):
             raise InvalidArgumentError(f"The session's catalog has no database {name[0]!r}. Create it first.")

@@ -18,6 +18,7 @@ from delta_core.engines.spark.format_read import check_options, place_of, read_f
 from delta_core.engines.spark.format_write import check_write_options, write_format
 from delta_core.engines.spark.latest import changes_until, latest_changes, latest_rows, version_rows
 from delta_core.engines.spark.read import read
+from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.snapshots import open_latest
 from delta_core.engines.spark.source import STORAGE, prefixes
 from delta_core.engines.spark.stream_changes import read_changes_stream
@@ -186,6 +187,7 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
             with contextlib.suppress(TableNotFoundError):  # it may be a table of another format
                 return path.chosen(latest_rows(spark, path.place))
         if timestamp is not None and version is None:
+            timestamp = session_settings(spark).time(timestamp)
             check_time(spark, path.place, timestamp)
         with contextlib.suppress(TableNotFoundError):
             zone = str(spark.conf.get("spark.sql.session.timeZone"))

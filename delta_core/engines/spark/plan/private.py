@@ -51,6 +51,7 @@ __all__ = [
     "fixed",
     "format_relation",
     "heap_bytes",
+    "has_constant_rows",
     "is_available",
     "is_delta_table",
     "is_known_name",
@@ -574,6 +575,15 @@ def run_sink(spark: Any, sinks: Sequence[str], arguments: Sequence[Any], rows: D
     for value in arguments:
         values.add(value)
     _instance(spark, "Writer").run("\n".join(sinks), values, rows._jdf)
+
+
+def has_constant_rows(rows: DataFrame) -> bool:
+    """Whether a DataFrame is calculated of constants alone, as that of VALUES."""
+    if not is_available(rows.sparkSession):
+        return False
+    leaves = rows._jdf.queryExecution().analyzed().collectLeaves()
+    names = {str(leaves.apply(i).nodeName()) for i in range(leaves.size())}
+    return names <= {"LocalRelation", "OneRowRelation"}
 
 
 def num_tasks(spark: Any) -> Column:

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, functions as F
 
 from delta_core.engines.engine import Engine
-from delta_core.engines.spark.failures import cause_of, failing_as
+from delta_core.engines.spark.failures import cause_of, failing_as, is_task_of_write
+from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.write.checks import translated
 from delta_core.engines.spark.write.job import Job
 from delta_core.engines.spark.write.rows import PhysicalRows, physical_rows
@@ -114,13 +115,16 @@ def write_frame(
 
 
 def _run(job: Job, frame: DataFrame, prepared: PhysicalRows) -> list[str]:
-    with failing_as(f"The Spark job that writes {job.place} failed", path=job.place):
-        try:
-            return job.run(frame, prepared.directories)
-        except Exception as e:
-            known = translated(e, prepared.conditions)
-            if known is not None:
-                raise known from cause_of(e)
+    try:
+        return job.run(frame, prepared.directories)
+    except Exception as e:
+        known = translated(e, prepared.conditions)
+        if known is not None:
+            raise known from cause_of(e)
+        # of constants, delta-spark reports the failure itself: it calculates them without a task
+        is_task = is_task_of_write(e) and not private.has_constant_rows(frame)
+        facts = {"condition": "TASK_WRITE_FAILED"} if is_task else {}
+        with failing_as(f"The Spark job that writes {job.place} failed", path=job.place, **facts):
             raise
 
 

@@ -27,7 +27,7 @@ from delta_core.schema.types import (
     spark_name,
 )
 
-__all__ = ["BAD_VALUE", "as_nullable", "check_kinds", "converted", "without_nullability"]
+__all__ = ["BAD_VALUE", "as_nullable", "check_kinds", "converted", "with_null_fields", "without_nullability"]
 
 #: The beginning of the message of a value that does not fit.
 BAD_VALUE = "delta_core value: "
@@ -146,6 +146,27 @@ def _map(column: Column, have: MapType, want: MapType, types: Mapping[str, TypeD
         other = _inner(have.key_type, want.key_type, types, (*path, "key"))
         column = F.transform_keys(column, lambda k, _: other(k))
     return column
+
+
+def with_null_fields(column: Column, have: DataType, want: DataType) -> Column:
+    """Return a column in which null structs are structs of nulls, if its type is another one than that of the table."""
+    return column if without_nullability(have) == without_nullability(want) else _filled(column, have)
+
+
+def _filled(column: Column, t: DataType) -> Column:
+    if isinstance(t, StructType):
+        return F.struct(*[_filled(column.getField(f.name), f.type).alias(f.name) for f in t.members])
+    if isinstance(t, ArrayType) and _has_structs(t):
+        return F.transform(column, lambda x: _filled(x, t.element_type))
+    if isinstance(t, MapType) and _has_structs(t.value_type):
+        return F.transform_values(column, lambda _, v: _filled(v, t.value_type))
+    return column
+
+
+def _has_structs(t: DataType) -> bool:
+    if isinstance(t, ArrayType):
+        return _has_structs(t.element_type)
+    return isinstance(t, StructType) or (isinstance(t, MapType) and _has_structs(t.value_type))
 
 
 def _primitive(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
