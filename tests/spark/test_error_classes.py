@@ -39,7 +39,7 @@ OWN: Mapping[str, Any] = {
     "update_that_breaks_a_check": [_RUNTIME, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"],
     "generated_value_that_differs": [_RUNTIME, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"],
     "text_that_is_too_long": [_RUNTIME, "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"],
-    "division_by_zero_in_an_update": [["ArithmeticException"], "DIVIDE_BY_ZERO"],
+    "division_by_zero_in_an_update": [["ArithmeticException"], "TASK_WRITE_FAILED"],
 }
 
 

@@ -25,11 +25,6 @@ RECORDED: Mapping[str, Any] = json.loads(Path(__file__).with_name("forms_recorde
 OWN: Mapping[str, Any] = {
     # delta-spark appends to the latest version, which the view does not show
     "insert_into_a_view_of_a_version": ["DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION", [[0, 0]]],
-    # as of a field that a struct lacks
-    "field_that_an_append_adds_in_a_map": [
-        "DELTA_FAILED_TO_MERGE_FIELDS",
-        RECORDED["field_that_an_append_adds_in_a_map"][1],
-    ],
     # no folder is left
     "clones_of_parquet_that_are_rejected": [[True, True, True, True], False],
 }

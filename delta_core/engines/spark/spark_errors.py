@@ -342,7 +342,9 @@ def _of_cause(error: DeltaError) -> _Case | None:
     """
     cause = error.__cause__
     if not isinstance(cause, PySparkException):
-        named = _CONDITION.search(error.message) if isinstance(error, errors.EngineError) else None
+        if not isinstance(error, errors.EngineError):
+            return None
+        named = _CONDITION.search(error.message)
         condition = error.facts.get("condition") if named is None else named[1]
         return None if condition is None else _Case(type(error), condition, pyspark_class=_BASE)
     names = [k.__name__ for k in type(cause).__mro__ if getattr(pyspark.errors, k.__name__, None) is k]
