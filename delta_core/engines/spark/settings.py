@@ -290,7 +290,7 @@ class SessionSettings(Struct, frozen=True):
         )
 
     def keeps_null_structs(self, is_stream: bool) -> bool:
-        """Whether null structs of another type than that of their column stay null where rows are written."""
+        """Whether null structs of another type than that of their column stay null in rows that are written."""
         return self.permits(_KEEPS_ASSIGNED if is_stream else KEEPS_NULL_STRUCTS)
 
     @property
