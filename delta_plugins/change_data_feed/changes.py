@@ -350,7 +350,7 @@ def _check_forms(last: Snapshot, version: int) -> None:
         )
 
 
-def _check_removed(last: Snapshot, first: Commit) -> None:
+def _check_removed(last: Snapshot, first: Commit, ignore_renames: bool) -> None:
     """Check that the rows which the first commit deletes can be read although it changes the schema."""
     if not first.version or first.metadata is None or not _deletes_files(first):
         return
