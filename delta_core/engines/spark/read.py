@@ -234,7 +234,7 @@ def read_changes(
         columns=columns,
         allow_out_of_range=allow_out_of_range or settings.allows_later_timestamps,
         latest_columns=not is_mapped or settings.changes_schema_mode != "endVersion",
-        ignore_renames=settings.requests("changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled"),
+        ignore_renames=settings.ignores_renames,
     )
     return with_declared_types(frame(spark, scan, route, vector_bytes), table.snapshot().schema, settings)
 

@@ -124,11 +124,11 @@ class SessionSettings(Struct, frozen=True):
         )
 
     def _feature_names(self) -> Iterator[tuple[str, str]]:
-        """Yield the features that get the names of their previews, with these names."""
-        if self.requests("variant.forceUsePreviewTableFeature"):
-            yield "variantType", "variantType-preview"
-        if self.permits("variantShredding.forceUsePreviewTableFeature"):
-            yield "variantShredding", "variantShredding-preview"
+        """Yield features that definitions add under another name, with this name."""
+        for name, rule in _renaming().items():
+            flag = self.flag(name)
+            if (rule["default"] if flag is None else flag) is rule["if"]:
+                yield rule["feature"], rule["as"]
 
     @property
     def properties(self) -> dict[str, str]:
@@ -321,14 +321,21 @@ class SessionSettings(Struct, frozen=True):
         return text
 
     @property
+    def ignores_renames(self) -> bool:
+        """Whether changes are read although columns were renamed or dropped within their range."""
+        return self.requests("changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled")
+
+    @property
+    def rejects_wider_types(self) -> str | None:
+        """The setting that stops every stream at a column with a wider type; None if none does."""
+        name = "typeWidening.allowTypeChangeStreamingDeltaSource"
+        return None if self.permits(name) else f"{_DELTA}{name}"
+
+    @property
     def stops_at_wider_types(self) -> str | None:
         """The setting that stops a stream without tracked schemas at a column with a wider type; None if none does."""
-        name = "typeWidening.allowTypeChangeStreamingDeltaSource"
-        if self.permits(name):
-            name = "typeWidening.enableStreamingSchemaTracking"
-            if not self.requests(name):
-                return None
-        return f"{_DELTA}{name}"
+        name = "typeWidening.enableStreamingSchemaTracking"
+        return self.rejects_wider_types or (f"{_DELTA}{name}" if self.requests(name) else None)
 
     @property
     def batch_size(self) -> int | None:
@@ -532,6 +539,12 @@ def _known() -> Mapping[str, Mapping[str, Any]]:
         files(__package__).joinpath("delta_settings.json").read_text(encoding="utf-8")
     )
     return found
+
+
+@cache
+def _renaming() -> Mapping[str, Mapping[str, Any]]:
+    """Return which features settings rename, by their names."""
+    return {name: known["renames"] for name, known in _known().items() if "renames" in known}
 
 
 @cache

@@ -35,7 +35,6 @@ Allowed = int | str | None
 _CONF = "spark.databricks.delta.streaming.allowSourceColumn"
 #: How many versions after a change are looked at, for further changes without rows between them.
 _MOST_MERGED = 1000
-_WIDER = "typeWidening.allowTypeChangeStreamingDeltaSource"
 _MERGED = "streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled"
 
 
@@ -209,10 +208,11 @@ class TrackedSchema:
             "Rename": (bool(changes.renamed), options.rename),
             "TypeChange": (bool(changes.widened), options.type_change),
         }
-        if changes.widened and not session_settings(self._spark).permits(_WIDER):
+        setting = session_settings(self._spark).rejects_wider_types if changes.widened else None
+        if setting is not None:
             raise StreamSchemaError(
                 f"The stream of {shown_uri(self._base.uri)} goes on with another schema: between versions "
-                f"{previous.version} and {entry.version}, {changes}; the setting spark.databricks.delta.{_WIDER} is "
+                f"{previous.version} and {entry.version}, {changes}; the setting {setting} is "
                 "false. Remove it, or begin again with another checkpoint.",
                 version=entry.version,
                 previous_version=previous.version,
