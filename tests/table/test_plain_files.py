@@ -306,6 +306,32 @@ def test_columns_of_other_names_in_files_are_read_by_both_libraries(tmp_path: Pa
     assert pickle.loads(pickle.dumps(frame)).collect().height == 30
 
 
+@pytest.mark.parametrize("stored", [["a", "A"], ["A", "a"], ["b", "a"], ["dup_1", "DUP", "dup"], ['say "x"', "it's"]])
+def test_columns_whose_names_in_files_look_alike_are_not_taken_for_each_other(
+    tmp_path: Path, duck: Any, stored: list[str]
+) -> None:
+    logical = ["a", "b", "c"][: len(stored)]
+    number = {"type": "long", "nullable": True}
+    metadata = [
+        {"delta.columnMapping.id": i, "delta.columnMapping.physicalName": n} for i, n in enumerate(stored, start=1)
+    ]
+    fields = [{"name": n, **number, "metadata": m} for n, m in zip(logical, metadata, strict=True)]
+    mapping = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(len(stored))}
+    made = TableBuilder(tmp_path / "t").create(
+        {"type": "struct", "fields": fields}, properties=mapping, protocol=(2, 5)
+    )
+    rows = pa.table(
+        [pa.array([i, i * 10]) for i in range(len(stored))], schema=pa.schema({n: pa.int64() for n in stored})
+    )
+    pq.write_table(rows, tmp_path / "t" / "f.parquet")
+    size = (tmp_path / "t" / "f.parquet").stat().st_size
+    facts = {"size": size, "modificationTime": 1, "dataChange": True, "partitionValues": {}}
+    made.commit({"add": {"path": "f.parquet", **facts}})
+    table = DeltaTable(tmp_path / "t")
+    assert table.to_pyarrow_table() == rows.rename_columns(logical)
+    _assert_same(table, duck)
+
+
 def test_conditions_on_columns_of_other_names_choose_files(tmp_path: Path, duck: Any) -> None:
     table = _mapped(tmp_path / "t")
     Path(next(iter(table.file_uris([("id", "=", 150)])))).unlink()
@@ -463,6 +489,16 @@ def test_pickled_frame_has_the_rows(tmp_path: Path) -> None:
     made.append([{"id": 1}, {"id": 2}]).append([{"id": 3}]).delete_rows(lambda row: row["id"] == 1)
     frame = pickle.loads(pickle.dumps(DeltaTable(made.uri).to_polars().filter(pl.col("id") > 1)))
     assert sorted(frame.collect()["id"]) == [2, 3]
+
+
+def test_pickled_frame_of_a_checkpoint_and_of_files_that_are_not_plain_has_the_rows(tmp_path: Path) -> None:
+    table = _mapped(tmp_path / "t")
+    table.alter.drop_column("x")
+    write_deltalake(tmp_path / "t", pa.table({"id": [1], "s": ["a"]}), mode="append")
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    frame = DeltaTable(tmp_path / "t").to_polars().filter(pl.col("id") < 3)
+    again = pickle.loads(pickle.dumps(frame)).collect()
+    assert sorted(again.rows()) == [(0, "v0"), (1, "a"), (1, "v1"), (2, "v2")]
 
 
 @pytest.mark.parametrize("version", ["1.32.0", "not a number"])

@@ -59,7 +59,9 @@ def relation_of(snapshot: Snapshot, connection: Any = None, predicate: Any = Non
 def _native(snapshot: Snapshot, files: FileSet, connection: Any) -> tuple[Any, FileSet]:
     """Return the relation of the files that DuckDB reads by itself, None if there are none, and all other files."""
     plain = plain_files(snapshot)
-    if plain is None:
+    names = stored_names(snapshot)
+    # DuckDB ignores case: of names in files that differ by case only, it would take one for the other
+    if plain is None or len({stored.lower() for stored in names.values()}) < len(names):
         return None, files
     numbers = plain.numbers(files)
     is_plain, _ = first_of_layouts(snapshot, [plain.paths[i] for i in numbers])
@@ -67,7 +69,7 @@ def _native(snapshot: Snapshot, files: FileSet, connection: Any) -> tuple[Any, F
     if not chosen:
         return None, files
     try:
-        found = connection.sql(_query(stored_names(snapshot), [plain.paths[i] for i in chosen]))
+        found = connection.sql(_query(names, [plain.paths[i] for i in chosen]))
     except duckdb.Error:
         # the connection must not open files, or its version lacks an option
         return None, files

@@ -92,6 +92,10 @@ class SomeFiles:
         self.schema: Schema = snapshot.schema
         self.functions: Mapping[str, Function] = snapshot.functions
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a checkpoint's files hold a reader of it, which can't be pickled
+        return _files_again, (self._snapshot, one_array(self._files.columns(["path"]).column(0)))
+
     def scan(
         self,
         columns: Sequence[str | Path] | None = None,
@@ -102,6 +106,10 @@ class SomeFiles:
     ) -> Scan:
         """See `Scannable.scan`."""
         return Scan(self._snapshot, columns, metadata, predicate, limit, files=self._files)
+
+
+def _files_again(snapshot: Snapshot, named: pa.Array) -> SomeFiles:
+    return SomeFiles(snapshot, PlainFiles.chosen(snapshot, snapshot.files, named))
 
 
 class PlainFiles(Struct, frozen=True):
@@ -121,7 +129,8 @@ class PlainFiles(Struct, frozen=True):
     paths: list[str]
     has_others: bool
 
-    def chosen(self, snapshot: Snapshot, files: FileSet, chosen: pa.Array, *, are_in: bool = True) -> FileSet:
+    @staticmethod
+    def chosen(snapshot: Snapshot, files: FileSet, chosen: pa.Array, *, are_in: bool = True) -> FileSet:
         """Return the files of a set whose paths are in an array, or those whose paths are not."""
         test: Expression = Call("in", (_PATH, Values(chosen.sort(), _PATH.type, is_sorted=True)))
         if not are_in:
