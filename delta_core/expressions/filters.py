@@ -22,6 +22,7 @@ from delta_core.schema.types import PrimitiveType, StructType, spark_name
 
 __all__ = ["from_filters", "is_pyarrow", "to_condition", "to_expression"]
 
+_Maker = Callable[[Column, Any], Expression]
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 
 
@@ -102,7 +103,9 @@ def is_pyarrow(value: Any) -> bool:
     return type(value).__name__ == "Expression" and type(value).__module__.startswith("pyarrow")
 
 
-def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression | None:
+def from_filters(
+    filters: Sequence[Any], schema: StructType | None = None, *, null_is_value: bool = False
+) -> Expression | None:
     """Return filters in disjunctive normal form as an expression that is not bound yet; None if empty.
 
     Parameters
@@ -112,6 +115,8 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         A column may be a dotted path.
     schema : StructType, optional
         The schema, whose own names of columns go before the meaning of dots and backticks.
+    null_is_value : bool
+        Whether null is a value of ``in`` and ``not in`` like others, as for PyArrow; else both are those of SQL.
 
     Raises
     ------
@@ -120,17 +125,18 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
     """
     if not filters:
         return None
+    operators = _OPERATORS | _WITH_NULL if null_is_value else _OPERATORS
     if _is_test(filters):
-        return _test(filters, schema)
+        return _test(filters, schema, operators)
     if all(_is_test(f) for f in filters):
-        return all_of([_test(f, schema) for f in filters])
+        return all_of([_test(f, schema, operators) for f in filters])
     groups = []
     for group in filters:
         if not isinstance(group, (list, tuple)) or not group or not all(_is_test(f) for f in group):
             raise ExpressionError(
                 f"Found filters {filters!r}; expected a list of (column, operator, value), or a list of such lists."
             )
-        groups.append(all_of([_test(f, schema) for f in group]))
+        groups.append(all_of([_test(f, schema, operators) for f in group]))
     return any_of([g for g in groups if g is not None])
 
 
@@ -138,14 +144,14 @@ def _is_test(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == 3 and all(isinstance(v, str) for v in value[:2])
 
 
-def _test(test: Sequence[Any], schema: StructType | None) -> Expression:
+def _test(test: Sequence[Any], schema: StructType | None, operators: Mapping[str, _Maker]) -> Expression:
     name, operator, value = test
     is_quoted = "`" in name and (schema is None or schema.get(name) is None)
     tested, symbol = column(name) if is_quoted else Column((name,)), " ".join(operator.lower().split())
-    make = _OPERATORS.get(symbol)
+    make = operators.get(symbol)
     if make is None:
         raise UnsupportedExpressionError(
-            f"Operator {operator!r} of filter {test!r} is not one of: {', '.join(_OPERATORS)}."
+            f"Operator {operator!r} of filter {test!r} is not one of: {', '.join(operators)}."
         )
     return make(tested, value)
 
@@ -190,7 +196,31 @@ def _null_test(function: str) -> Callable[[Column, Any], Expression]:
     return make
 
 
-_OPERATORS: dict[str, Callable[[Column, Any], Expression]] = {
+def _members_or_null(column: Column, value: Any) -> Expression:
+    others, has_null = _without_null(value)
+    members = _members(column, others)
+    return Call("or", (members, Call("isnull", (column,)))) if has_null else members
+
+
+def _no_members_or_null(column: Column, value: Any) -> Expression:
+    others, has_null = _without_null(value)
+    no_members = _no_members(column, others)
+    if has_null:
+        return Call("and", (no_members, Call("isnotnull", (column,))))
+    return Call("or", (no_members, Call("isnull", (column,))))
+
+
+def _without_null(value: Any) -> tuple[Any, bool]:
+    if isinstance(value, (pa.Array, pa.ChunkedArray)):
+        return value.drop_null(), value.null_count > 0
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        return value, False
+    listed = value.tolist() if hasattr(value, "tolist") else list(value)
+    others = [v for v in listed if v is not None]
+    return others, len(others) < len(listed)
+
+
+_OPERATORS: dict[str, _Maker] = {
     **{symbol: _comparison(function) for symbol, function in _COMPARE.items()},
     "in": _members,
     "not in": _no_members,
@@ -199,3 +229,4 @@ _OPERATORS: dict[str, Callable[[Column, Any], Expression]] = {
     "is": _null_test("isnull"),
     "is not": _null_test("isnotnull"),
 }
+_WITH_NULL: dict[str, _Maker] = {"in": _members_or_null, "not in": _no_members_or_null}

@@ -160,7 +160,8 @@ class ReadMethods(OpenedTable):
             Reads the data files instead of the table's own storage; its root is the table's. Only for tables that
             `to_pyarrow_dataset` serves.
         filters : filters, SQL text, or a pyarrow expression
-            Rows for which it is true are returned. A pyarrow expression keeps pyarrow's semantics.
+            Rows for which it is true are returned. A pyarrow expression keeps pyarrow's semantics. In filters, null is
+            a value for ``in`` and ``not in``, as for pyarrow.
 
         Examples
         --------

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from delta_core import DeltaTable, Field, QueryBuilder, Schema, TableFeatures, VariantType, write_deltalake
 from delta_core.deltalake_names.fs import DeltaStorageHandler
@@ -280,6 +282,41 @@ def test_filters_of_rows_that_compare_with_none_select_nothing_and_warn(table: D
     with pytest.warns(UserWarning, match="never true"):
         found = table.to_pyarrow_table(filters=[[("city", operator, None)], [("id", "=", 2)]])
     assert found.column("id").to_pylist() == [2]
+
+
+_SETS_WITH_NULLS: list[tuple[Any, list[int]]] = [
+    ([("s", "in", ["a", None])], [1, 3, 4]),
+    ([("s", "not in", ["a", None])], [2]),
+    ([("s", "not in", ["a"])], [2, 3]),
+    ([("s", "not in", ("a", "b"))], [3]),
+    ([("s", "not in", pa.array(["a"]))], [2, 3]),
+    ([("s", "in", pa.array(["b", None]))], [2, 3]),
+    ([("x", "in", {1.0, None})], [1, 3]),
+    ([("x", "not in", np.array([1.0, 2.0]))], [3]),
+    ([("s", "not in", ["a"]), ("id", "<", 3)], [2]),
+    ([[("s", "not in", ["a", "b"])], [("x", "in", [2.0, None])]], [2, 3, 4]),
+]
+
+
+def test_sets_of_null_alone_select_by_it(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2], "s": ["a", None]}))
+    table = DeltaTable(tmp_path / "t")
+    assert table.to_pyarrow_table(filters=[("s", "in", [None])])["id"].to_pylist() == [2]
+    assert table.to_pyarrow_table(filters=[("s", "not in", [None])])["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("partition_by", [None, ["s"]])
+@pytest.mark.parametrize(("filters", "ids"), _SETS_WITH_NULLS)
+def test_null_is_a_value_for_sets_in_filters_of_rows(
+    tmp_path: Path, partition_by: list[str] | None, filters: Any, ids: list[int]
+) -> None:
+    rows = pa.table({"id": [1, 2, 3, 4], "s": ["a", "b", None, "a"], "x": [1.0, 2.0, None, 2.0]})
+    write_deltalake(tmp_path / "t", rows, partition_by=partition_by)
+    table = DeltaTable(tmp_path / "t")
+    assert sorted(table.to_pyarrow_table(filters=filters)["id"].to_pylist()) == ids
+    assert sorted(table.to_pandas(filters=filters)["id"].tolist()) == ids
+    files = SubTreeFileSystem(str(tmp_path / "t"), LocalFileSystem())
+    assert sorted(table.to_pyarrow_table(filters=filters, filesystem=files)["id"].to_pylist()) == ids
 
 
 def test_filters_of_files_compare_numbers_with_partitions_of_texts_as_texts(by_city: DeltaTable) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import Expression
+from delta_core.expressions.filters import from_filters
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.scan.plan import plan_table_skipping
 from delta_core.kernel.snapshot import Snapshot
@@ -74,20 +75,25 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def row_filter(filters: Any) -> Any:
-    """Return filters of rows; those that compare with None select nothing, and a warning reports each."""
+def row_filter(snapshot: Snapshot, filters: Any) -> Any:
+    """Return filters of rows, in which null is a value for ``in`` and ``not in``, as in filters of PyArrow.
+
+    Those that compare with None select nothing, and a warning reports each.
+    """
     if not isinstance(filters, (list, tuple)):
         return filters
     if len(filters) == 3 and all(isinstance(p, str) for p in filters[:2]):
-        return _none_is_never_equal(filters)
-    return [
-        _none_is_never_equal(p)
-        if isinstance(p, tuple)
-        else [_none_is_never_equal(t) for t in p]
-        if isinstance(p, list)
-        else p
-        for p in filters
-    ]
+        tests: Any = _none_is_never_equal(filters)
+    else:
+        tests = [
+            _none_is_never_equal(p)
+            if isinstance(p, tuple)
+            else [_none_is_never_equal(t) for t in p]
+            if isinstance(p, list)
+            else p
+            for p in filters
+        ]
+    return from_filters(tests, snapshot.schema, null_is_value=True)
 
 
 def _none_is_never_equal(test: Any) -> Any:

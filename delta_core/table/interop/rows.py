@@ -17,5 +17,5 @@ __all__ = ["read_rows"]
 
 def read_rows(snapshot: Snapshot, partitions: Any, columns: Sequence[str] | None, filters: Any) -> pa.Table:
     """Return the rows for which the filters on partitions and the others are true."""
-    predicate = all_filters(snapshot, file_filter(snapshot, partitions), row_filter(filters))
+    predicate = all_filters(snapshot, file_filter(snapshot, partitions), row_filter(snapshot, filters))
     return with_repeated(columns, lambda names: snapshot.scan(names, predicate=predicate).to_table())
