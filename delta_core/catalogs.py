@@ -37,7 +37,7 @@ class CatalogTable(Struct, frozen=True):
         Where the table's files are.
     format : str
         The table's format, in lower case, such as ``delta`` or ``lance``.
-    storage_options : Mapping, optional
+    storage_options : dict, optional
         The options that open ``uri``.
     properties : Mapping of str to str
         The properties that the catalog has recorded; a catalog may leave them out.
@@ -47,7 +47,7 @@ class CatalogTable(Struct, frozen=True):
     uri: str
     location: str
     format: str = "delta"
-    storage_options: Mapping[str, Any] | None = None
+    storage_options: dict[str, Any] | None = None
     properties: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
