@@ -17,6 +17,7 @@ from delta_core.api import (
     Snapshot,
     UnsupportedOperationError,
     parse_version,
+    why_stored_otherwise,
     why_unreadable,
 )
 from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, number_array, one_array, scalar_of
@@ -177,6 +178,7 @@ def _check_readable(earlier: Snapshot, later: Snapshot) -> None:
         )
     widened = later.state.is_supported("typeWidening")
     why = why_unreadable(earlier.metadata, later.metadata, widened, "delta.columnMapping.physicalName")
+    why = why or why_stored_otherwise(earlier.state, later.state)
     if why is not None:
         raise SchemaError(
             f"The rows of version {earlier.version} can't be read with the schema of version {later.version}: {why}. "

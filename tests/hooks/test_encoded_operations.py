@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 import tempfile
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from delta_core import DeltaTable, QueryBuilder
+from delta_core import DeltaTable, QueryBuilder, convert, open_table, write_deltalake
 from delta_core.api import WriteOptions, open_context, write_table
-from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedDatasetError, UnsupportedOperationError
+from delta_core.errors import (
+    InvalidArgumentError,
+    SchemaError,
+    StreamSchemaError,
+    UnsupportedDatasetError,
+    UnsupportedOperationError,
+)
 from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.table.interop.plain_files import plain_files
+from delta_core.table.reading import ReadMethods
 from tests.example_counts import examples
 from tests.hooks.encoded_tables import COLUMNS, NAME, PLUGINS, append, encoded, opened
 
@@ -212,6 +220,26 @@ def by_feed(table: DeltaTable) -> pa.Table:
     return table.changes(0).to_table().select(ROWS.column_names)
 
 
+def by_cdf(table: DeltaTable) -> pa.Table:
+    return pa.table(table.load_cdf(0)).select(ROWS.column_names).cast(ROWS.schema)
+
+
+def by_pyarrow(table: DeltaTable) -> pa.Table:
+    assert table.to_pyarrow_table(filters=[("n", "=", 30)])["id"].to_pylist() == [3]
+    return table.to_pyarrow_table()
+
+
+def by_count(table: DeltaTable) -> pa.Table:
+    assert table.count() == 6
+    assert table.scan(predicate="n = 30 or text = 'az'").count() == 2
+    assert table.scan(["n"]).bounds() == (10, 60)
+    return table.to_pyarrow_table()
+
+
+def by_diff(table: DeltaTable) -> pa.Table:
+    return table.diff(0, 1).to_table().select(ROWS.column_names)
+
+
 def by_follow(table: DeltaTable) -> pa.Table:
     return pa.concat_tables([b.to_table() for b in table.follow(available_now=True)]).select(ROWS.column_names)
 
@@ -228,14 +256,29 @@ def by_shallow_clone(table: DeltaTable) -> pa.Table:
 
 READERS: Sequence[Callable[[DeltaTable], pa.Table]] = [
     by_reader, by_plan, by_polars, by_duckdb, by_dataset, by_query, by_pandas, by_feed, by_follow, by_stream,
-    by_shallow_clone,
+    by_shallow_clone, by_cdf, by_pyarrow, by_count, by_diff,
 ]  # fmt: skip
+
+
+#: Each method that reads, with the tests that call it: these return values, or the test is that of a rejection.
+METHODS: dict[str, Any] = {
+    "scan": by_reader, "to_pyarrow_table": by_pyarrow, "to_pyarrow_dataset": "rejected", "dataset": by_dataset,
+    "to_pandas": by_pandas, "to_polars": by_polars, "to_duckdb": by_duckdb, "changes": by_feed, "load_cdf": by_cdf,
+    "follow": by_follow, "diff": by_diff, "count": by_count, "file_uris": "names of files",
+    "get_add_actions": "no bounds", "partitions": "no encoded column", "deletion_vectors": "positions of rows",
+}  # fmt: skip
+
+
+def test_every_method_that_reads_is_tested() -> None:
+    own = {n for n, value in vars(ReadMethods).items() if callable(value) and not n.startswith("_")}
+    assert own == set(METHODS)
+    assert {m for m in METHODS.values() if callable(m)} <= set(READERS)
 
 
 @pytest.fixture
 def large(tmp_path: Path) -> DeltaTable:
     """A table with a file that other libraries' own readers are used for, if they may be."""
-    table, _ = both(tmp_path, FEED)
+    table, _ = both(tmp_path, {**FEED, **PROPERTIES["row ids"]})
     return table
 
 
@@ -254,6 +297,29 @@ def test_files_of_any_size_are_not_handed_to_other_readers(
     assert plain_files(coded.snapshot()) is None
     read = by_polars if library == "polars" else by_duckdb
     assert rows_of(read(coded)) == rows_of(ROWS)
+
+
+def test_workers_read_and_write_values(tmp_path: Path) -> None:
+    pytest.importorskip("delta_packed_uuids")
+    dask = pytest.importorskip("dask.dataframe")
+    import delta_core.dask
+
+    uri, rows = str(tmp_path / "t"), pa.table({"id": [str(uuid.UUID(int=n)) for n in range(9)], "n": list(range(9))})
+    write_deltalake(uri, rows, configuration={"example.packedUuids.columns": "id"})
+    frame = dask.from_pandas(rows.to_pandas(), npartitions=2)
+    delta_core.dask.write(frame, uri, "append")
+    found = delta_core.dask.read(uri, predicate=f"id = '{uuid.UUID(int=4)}'").compute()
+    assert found["n"].tolist() == [4, 4]
+    for path in Path(uri).glob("*.parquet"):
+        assert pq.read_schema(path).field("id").type == pa.binary()
+
+
+def test_table_is_converted_to_another_format_with_its_values(tmp_path: Path) -> None:
+    pytest.importorskip("delta_packed_uuids")
+    uri, rows = str(tmp_path / "t"), pa.table({"id": [str(uuid.UUID(int=n)) for n in range(9)], "n": list(range(9))})
+    write_deltalake(uri, rows, configuration={"example.packedUuids.columns": "id"})
+    convert(uri, tmp_path / "lance", "lance")
+    assert open_table(str(tmp_path / "lance")).scan().to_table().sort_by("n").equals(rows)
 
 
 def test_dataset_of_files_is_rejected(large: DeltaTable) -> None:
@@ -290,13 +356,18 @@ def test_statistics_are_computed_again_without_bounds(large: DeltaTable) -> None
 
 
 def test_versions_around_a_change_of_encoding_are_read_separately(tmp_path: Path) -> None:
-    coded, _ = both(tmp_path, FEED)
+    properties = {**FEED, **PROPERTIES["row ids"]}
+    coded, _ = both(tmp_path, properties)
     uri, rows = coded.table_uri, ROWS
-    options = WriteOptions(mode="overwrite", schema_mode="overwrite", properties={COLUMNS: "text", **FEED})
+    options = WriteOptions(mode="overwrite", schema_mode="overwrite", properties={COLUMNS: "text", **properties})
     write_table(open_context(uri, plugins=PLUGINS), rows, options)
     table = DeltaTable(uri, plugins=PLUGINS)
     with pytest.raises(SchemaError, match=r"column \w+ is stored in another form"):
         table.changes(0).to_table()
+    with pytest.raises(SchemaError, match=r"column \w+ is stored in another form"):
+        table.diff(1, 2).to_table()
+    with pytest.raises(StreamSchemaError, match=r"column \w+ is stored in another form"):
+        list(table.follow(start=0, available_now=True))
     assert rows_of(DeltaTable(uri, version=1, plugins=PLUGINS).scan().to_table()) == rows_of(rows)
     table.restore(1)
     assert rows_of(opened(uri).scan().to_table()) == rows_of(rows)

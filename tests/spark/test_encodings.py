@@ -18,6 +18,7 @@ from delta_core.api import (
     Call,
     Column,
     ColumnEncoding,
+    Field,
     Function,
     Literal,
     PrimitiveType,
@@ -27,12 +28,12 @@ from delta_core.api import (
     hookimpl,
     open_context,
 )
-from delta_core.errors import ConstraintViolationError, DeltaError
+from delta_core.errors import ConstraintViolationError, DeltaError, UnsupportedOperationError
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.schema.fields import Schema
 from delta_core.spark import DeltaTable as SparkTable, read, read_changes, write
 from delta_core.testing.comparison import assert_same_rows
-from tests.hooks.encoded_tables import PLUGINS, append, encoded, opened
+from tests.hooks.encoded_tables import COLUMNS as COLUMNS_PROPERTY, PLUGINS, append, encoded, opened
 from tests.spark.conftest import plain
 
 pytestmark = pytest.mark.spark
@@ -139,6 +140,19 @@ def test_value_that_is_encoded_as_null_is_rejected(spark: Any, tmp_path: Path) -
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+def test_generated_values_that_spark_can_not_report_are_rejected(spark: Any, tmp_path: Path) -> None:
+    identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    schema = Schema([Field("n", "long", metadata=identity), Field("text", "string")])
+    context = open_context(str(tmp_path), plugins=PLUGINS)
+    create_table(context, schema, properties={COLUMNS_PROPERTY: "n"})
+    rows = pa.table({"text": ["a", "b"]})
+    append(str(tmp_path), rows)
+    with pytest.raises(UnsupportedOperationError, match="Column 'n' is filled by identityColumns and encoded"):
+        write(spark.createDataFrame(rows), str(tmp_path), "append", plugins=PLUGINS)
+    append(str(tmp_path), rows)
+    assert sorted(opened(str(tmp_path)).scan(["n"]).to_table()["n"].to_pylist()) == [1, 2, 3, 4]
+
+
 def test_example_of_an_external_package_is_read_by_both_engines(spark: Any, tmp_path: Path) -> None:
     pytest.importorskip("delta_packed_uuids")
     ids = [str(uuid.UUID(int=(1 << 127) + n)) for n in range(5)]
@@ -191,11 +205,7 @@ class Encrypted:
         return [
             Function("probe.encrypted", "probe_encrypt", encrypted, encrypt, f"aes_encrypt({{0}}, {_KEY})"),
             Function(
-                "probe.encrypted",
-                "probe_decrypt",
-                unencrypted,
-                decrypt,
-                f"CAST(aes_decrypt({{0}}, {_KEY}) AS STRING)",
+                "probe.encrypted", "probe_decrypt", unencrypted, decrypt, f"CAST(aes_decrypt({{0}}, {_KEY}) AS STRING)"
             ),
         ]
 

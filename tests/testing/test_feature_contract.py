@@ -23,6 +23,7 @@ from delta_core.api import (
     Call,
     ChecksumField,
     Column,
+    ColumnEncoding,
     CommitInfoField,
     ExtraAction,
     FillColumn,
@@ -287,6 +288,13 @@ ID = Column(("id",))
 FIELD = FEATURE.fields[0]
 
 #: What is wrong, the plugin, and what the message must contain beside the plugin's name.
+NAMED = Column(("name",))
+
+
+def _encodes(encode: Any, decode: Any, feature: str = NAME) -> Callable[..., Any]:
+    return lambda table: [ColumnEncoding(feature, ("name",), STRING, encode, decode)] if is_on(table) else []
+
+
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "another name than the entry point's": (
         lambda: Plugin(replace(FEATURE, name="acme.stmp", aliases=(NAME,))),
@@ -643,6 +651,22 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "locations of vectors with other types": (
         lambda: Plugin(read_rules=reads(selector=replace(READ["selector"], locate=_located_as_text))),
         "RowSelector.locate of hook read_rules.*expected a table of VECTOR_LOCATION",
+    ),
+    "an encoding that loses values": (
+        lambda: Plugin(column_encodings=_encodes(Call("concat", (NAMED, Literal("x", STRING))), NAMED)),
+        "Hook column_encodings .*column 'name' is decoded to other values than were encoded: .*'ax'",
+    ),
+    "an encoding that decodes null to a value": (
+        lambda: Plugin(column_encodings=_encodes(NAMED, Call("coalesce", (NAMED, Literal("z", STRING))))),
+        "Hook column_encodings .*ColumnEncoding.decode of column 'name' returns 'z' for None; expected null for null",
+    ),
+    "an encoding of another type": (
+        lambda: Plugin(column_encodings=_encodes(Call("length", (NAMED,)), NAMED)),
+        "Encode of column 'name' of hook column_encodings .*expression of type INT; expected STRING",
+    ),
+    "an encoding that another feature signs": (
+        lambda: Plugin(column_encodings=_encodes(NAMED, NAMED, "acme.other")),
+        "Hook column_encodings .*acme.other",
     ),
     "bytes instead of encoded rows": (
         lambda: Plugin(write_rules=writes(remove=replace(WRITE["remove"], encode=_bytes))),

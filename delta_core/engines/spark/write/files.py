@@ -18,6 +18,7 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.write.checks import translated
 from delta_core.engines.spark.write.job import Job
 from delta_core.engines.spark.write.rows import PhysicalRows, physical_rows
+from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.log.partition_values import parse_partition_values
 from delta_core.kernel.protocol.actions import FILE_COLUMNS
@@ -100,6 +101,7 @@ def write_frame(
     EngineError
         The job failed otherwise. All written files are deleted.
     """
+    _check_reported(plan)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     prepared = physical_rows(engine, plan, rows, zone, origin=origin, plain=options.plain)
     changes = origin == "changes"
@@ -112,6 +114,19 @@ def write_frame(
     except BaseException:
         job.delete()
         raise
+
+
+def _check_reported(plan: WritePlan) -> None:
+    """Reject encoded columns if a feature needs bounds of generated values: footers have those of the stored form."""
+    for rule in plan.fills:
+        encoding = plan.table.encodings.get(rule.column[0])
+        if rule.report_bounds and encoding is not None:
+            raise UnsupportedOperationError(
+                f"Column {rule.column[0]!r} is filled by {rule.feature} and encoded by {encoding.feature}, and Spark "
+                "can't report the values that it generates. Write the rows with delta_core.write_deltalake.",
+                column=rule.column[0],
+                feature=encoding.feature,
+            )
 
 
 def _run(job: Job, frame: DataFrame, prepared: PhysicalRows) -> list[str]:

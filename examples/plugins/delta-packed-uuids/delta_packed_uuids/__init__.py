@@ -29,6 +29,7 @@ FEATURE = TableFeature(
     "Files store texts of UUIDs as 16 bytes.",
     properties={logic.COLUMNS: "string columns that hold UUIDs in lower case, joined by commas"},
     active=_is_active,
+    is_layout=True,
 )
 
 
