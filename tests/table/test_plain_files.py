@@ -634,6 +634,6 @@ def test_recorded_tables_have_the_rows_of_this_library(duck: Any) -> None:
 
 def test_older_polars_is_rejected_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_deltalake(str(tmp_path), pa.table({"a": [1]}))
-    monkeypatch.setattr("importlib.metadata.version", lambda _: "1.44.2rc1")
+    monkeypatch.setattr("delta_core.scan.interop._version", lambda _: "1.44.2rc1")
     with pytest.raises(MissingDependencyError, match=r"needs polars 2\.1 or later, found 1\.44\.2rc1\. Run: pip"):
         DeltaTable(str(tmp_path)).to_polars()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.util import find_spec
 
 from delta_core.errors import MissingDependencyError
@@ -31,13 +32,19 @@ def require(package: str) -> None:
             package=package,
         )
     if package in OLDEST:
-        # takes longer to import than all else here
-        from importlib.metadata import version
-
-        found = version(package)
+        found = _version(package)
         if tuple(int(n) for n in found.split(".")[:2]) < OLDEST[package]:
             expected = ".".join(map(str, OLDEST[package]))
             raise MissingDependencyError(
                 f"This call needs {package} {expected} or later, found {found}. Run: pip install -U {package}",
                 package=package,
             )
+
+
+@lru_cache(maxsize=8)
+def _version(package: str) -> str:
+    """Return the version that is installed; parsing the package's metadata takes a millisecond."""
+    # takes longer to import than all else here
+    from importlib.metadata import version
+
+    return version(package)
