@@ -175,8 +175,8 @@ def check_by_checksum(snapshot: ChecksumSource, known: Checksum | None = None) -
     found = _read(snapshot.engine.storage, name) if known is None else known
     if found is None or not is_consistent(found):
         return
-    sizes = snapshot.files.columns(["size"]).column(0)
-    numbers = len(sizes), int(pc.sum(sizes).as_py() or 0)
+    runs = snapshot.files.map_columns(_count, ["size"])
+    numbers = sum(n for n, _ in runs), sum(size for _, size in runs)
     stated = found["numFiles"], found["tableSizeBytes"]
     if numbers != stated:
         raise LogError(
@@ -186,6 +186,10 @@ def check_by_checksum(snapshot: ChecksumSource, known: Checksum | None = None) -
             path=f"{LOG_DIRECTORY}/{name}",
             version=snapshot.version,
         )
+
+
+def _count(files: pa.Table) -> tuple[int, int]:
+    return files.num_rows, int(pc.sum(files.column("size")).as_py() or 0)
 
 
 def write_checksum(
