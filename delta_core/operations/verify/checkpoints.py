@@ -161,7 +161,9 @@ def _read_once(context: TableContext, segment: LogSegment) -> Snapshot:
         return found
     # all that may be read of it, so that what is damaged is known here
     fields = [f.name for f in found.action_fields if f.action == "add"]
-    found.files.columns([*STATE, "partitionValues", "modificationTime", "stats", "tags", *fields])
+    found.files.columns(STATE)
+    # texts as large as the whole log: none is kept
+    found.files.map_columns(len, ["partitionValues", "modificationTime", "stats", "tags", *fields])
     found.files.statistics([NUM_RECORDS, *StatisticsLeaves(found).all])
     found.tombstones(("deletionTimestamp", "size", "partitionValues"))
     found.transactions()
