@@ -9,7 +9,7 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.catalog import plan_table
+from delta_core.engines.spark.catalog import plan_table, table_path
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.failures import failing_as
@@ -123,7 +123,7 @@ def changed_table(
         There is no table.
     """
     if isinstance(table, str):
-        return SparkTable.forName(spark, table, **options)
+        return SparkTable.forPath(spark, table_path(spark, table), **options)
     if table.version is not None or table.timestamp is not None:
         raise UnsupportedOperationError(
             "An older version of a table can't be changed or described. Leave VERSION or TIMESTAMP AS OF out.",
