@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -224,7 +225,11 @@ def _measured(options: argparse.Namespace) -> tuple[SavedRun, SavedRun]:
     commits = (folder.name, commit_of())
     figures: tuple[list[Figure], list[Figure]] = ([], [])
     for case in _chosen(options.measure, big=True):
-        sides = run_both(case, places, options.tables, Sizes(options.scale), options.repeat, _say)
+        try:
+            sides = run_both(case, places, options.tables, Sizes(options.scale), options.repeat, _say)
+        except subprocess.CalledProcessError as e:
+            # what the case needs is newer than the commit, as a rule
+            sys.exit(f"{case.key} can't be measured: {(e.stderr.strip().splitlines() or ['no message'])[-1]}")
         for found, side in zip(figures, sides, strict=True):
             found.append(_figure(case.key, "ours", side))
     runs = [load(save(options.tables, options.scale, f, c)) for c, f in zip(commits, figures, strict=True)]

@@ -86,6 +86,8 @@ def built_commit(tables: Path, revision: str, say: Callable[[str], None]) -> Pat
         built = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
         if built.returncode:
             sys.exit(f"{commit[:10]} can't be built: {built.stderr.strip()[-500:]}")
+        # the entry points of its plugins and engines, which may lie elsewhere than those that are installed
+        subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=folder, capture_output=True, check=True)
         subprocess.run(
             [sys.executable, "-m", "compileall", "-q", "delta_core", "delta_plugins"], cwd=folder, check=True
         )

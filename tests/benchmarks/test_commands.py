@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import plot, report
+from benchmarks import __main__ as main, plot, report
 from benchmarks.cases import Case
 from benchmarks.compare import format_comparison, verdict
 from benchmarks.profile import counters, format_counters
@@ -129,6 +129,17 @@ def test_runs_of_other_scales_are_not_compared() -> None:
 def test_other_machines_are_reported() -> None:
     other = replace(run("b", figure(1, 1)), machine="another one")
     assert "not the same: a machine; another one" in format_comparison(run("a", figure(1, 1)), other)[0]
+
+
+def test_a_case_that_a_commit_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise subprocess.CalledProcessError(1, ["python"], stderr="Traceback\nImportError: no SnapshotCache\n")
+
+    monkeypatch.setattr(main, "built_commit", lambda *_: tmp_path)
+    monkeypatch.setattr(main, "run_both", fail)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "compare", "older", "--measure", "list-files-cached"])
+    with pytest.raises(SystemExit, match="list-files-cached can't be measured: ImportError: no SnapshotCache"):
+        main.main()
 
 
 def test_the_commands_compare_and_list_what_is_saved(tmp_path: Path) -> None:
