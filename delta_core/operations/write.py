@@ -173,7 +173,8 @@ def write_table(
     options : WriteOptions
         How the rows are written.
     known : Snapshot, optional
-        The table as it is open already: only what is newer is read.
+        The table as it is open already: only what is newer is read. Rows that were added or removed since are not
+        overwritten, but by a dynamic overwrite of partitions, which states what it replaces by its rows.
 
     Raises
     ------
@@ -190,7 +191,14 @@ def write_table(
     """
     _check(options)
     latest = None if known is None else known.latest
-    return run_write(context, options, lambda base: TableWrite(context, base, open_source(data), options), latest)
+
+    def begin(base: Snapshot | None) -> TableWrite:
+        write = TableWrite(context, base, open_source(data), options)
+        if options.mode == "overwrite" and options.partition_overwrite == "static":
+            write.read_version = None if known is None else known.version
+        return write
+
+    return run_write(context, options, begin, latest)
 
 
 def run_write(
@@ -316,6 +324,8 @@ class TableWrite:
     def __init__(self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions) -> None:
         self.context = context
         self.base = base
+        #: The version from which the caller read what it overwrites, if it is known.
+        self.read_version: int | None = None
         self.source = source
         self.options = options
         operation = "WRITE" if options.batch is None else "STREAMING UPDATE"
@@ -495,6 +505,8 @@ class TableWrite:
     # --- files ---
 
     def _write_rows(self, predicate: Expression | None) -> None:
+        if self.read_version is not None:
+            self.transaction.check_read_since(self.read_version, self.options.mode == "overwrite", predicate)
         plan = self.transaction.plan
         if predicate is not None and self.options.checks_replaced:
             check = RowCheck("", "replaceWhere", predicate, sql=_shown(self.options.replace_where))

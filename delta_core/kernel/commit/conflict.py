@@ -65,7 +65,7 @@ def check_read_since(winner: Commit, replaces: bool, predicate: Expression | Non
     matches : function(Table, Expression or None) -> Table
         Which files may hold rows that a predicate matches.
     """
-    advice = "The rows to write were read before it: read them again, and repeat the operation."
+    advice = "The table or the rows to write were read before it: read them again, and repeat the operation."
     if changes_data(winner.removes):
         _fail(ConcurrentDeleteReadError, winner, "removed rows of the table", advice)
     added = winner.adds.filter(winner.adds.column("dataChange")) if replaces else None

@@ -561,7 +561,7 @@ class Transaction(Generic[Base]):
         base = self.base
         if base is None or version == base.version:
             return
-        what = f"The rows to write were read at version {version} of {base.uri}"
+        what = f"The table or the rows to write were read at version {version} of {base.uri}"
         if version > base.version:
             raise CommitConflictError(
                 f"{what}, whose latest version is {base.version}: it was made again. Read the rows again.",

@@ -92,6 +92,7 @@ class _FrameWrite(TableWrite):
         self.read = fixed_rows(source, base)
         options = options if base is None else self._compared_options(base, options)
         super().__init__(context, base, self.read.rows, options)
+        self.read_version = self.read.read_version
         if base is not None:
             self.read.note_in(self.transaction, base)
 
@@ -133,8 +134,6 @@ class _FrameWrite(TableWrite):
     # --- what new rows replace ---
 
     def _write_rows(self, predicate: Expression | None) -> None:
-        if self.read.read_version is not None:
-            self.transaction.check_read_since(self.read.read_version, self.options.mode == "overwrite", predicate)
         if self.own.replaces and self.base is not None:
             self._check_condition()
         super()._write_rows(predicate)
