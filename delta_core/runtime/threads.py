@@ -137,8 +137,12 @@ class Threads:
             running = _running.get()
             running[ended] = self
             try:
-                sys.settrace(threading.gettrace())
-                sys.setprofile(threading.getprofile())
+                # a new thread has none; setting none fails while another thread sets one
+                trace, profile = threading.gettrace(), threading.getprofile()
+                if trace is not None:
+                    sys.settrace(trace)
+                if profile is not None:
+                    sys.setprofile(profile)
                 if not _exiting:
                     self._work()
             finally:

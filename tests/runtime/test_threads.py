@@ -59,6 +59,37 @@ def test_results_are_in_order_and_errors_are_raised_as_they_are() -> None:
         assert task.exception() is error
 
 
+def test_threads_have_the_trace_and_profile_functions_of_new_threads() -> None:
+    found: list[str] = []
+
+    def trace(*_: Any) -> None:
+        found.append("trace")
+
+    def profile(*_: Any) -> None:
+        found.append("profile")
+
+    before = threading.gettrace(), threading.getprofile()
+    threading.settrace(trace)
+    threading.setprofile(profile)
+    try:
+        with ThreadPool(1, "traced") as pool:
+            pool.submit(len, [1]).result()
+    finally:
+        threading.settrace(before[0])  # type: ignore[arg-type]
+        threading.setprofile(before[1])
+    assert {"trace", "profile"} <= set(found)
+
+
+def test_threads_set_no_trace_function_where_new_threads_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def settrace(_: Any) -> None:
+        raise RuntimeError("Cannot install a trace function while another trace function is being installed")
+
+    monkeypatch.setattr(threading, "gettrace", lambda: None)
+    monkeypatch.setattr(sys, "settrace", settrace)
+    with ThreadPool(1, "untraced") as pool:
+        assert pool.submit(len, [1, 2]).result() == 2
+
+
 def test_pool_starts_no_thread_while_one_is_idle() -> None:
     with ThreadPool(8, "idle") as pool:
         for _ in range(5):
