@@ -103,7 +103,9 @@ def write_deltalake(
 
     Notes
     -----
-    A write that fails leaves no file that it wrote.
+    A write that fails leaves no file that it wrote. An overwrite by a `DeltaTable`, but for a dynamic one and
+    ``replace_using``, replaces no rows that were added or changed since the table was loaded: it fails, and
+    `DeltaTable.update_incremental` loads them. By a path, it refers to the latest version.
 
     Examples
     --------
