@@ -637,20 +637,20 @@ def check_user_defined_types(spark: Any, folder: Path) -> None:
 def check_settings(spark: Any, folder: Path) -> None:
     """Settings of the session count for the format, for names and for paths; results run no stage of Python."""
     delta, path = "spark.databricks.delta.", str(folder / "settings")
-    spark.conf.set(f"{delta}variant.forceUsePreviewTableFeature", "true")
+    spark.conf.set(f"{delta}clusteredTable.numClusteringColumnsLimit", "8")
     for statement in (
         "CREATE TABLE set1 (id INT) USING delta", "CREATE TABLE set1 USING delta AS SELECT 1 AS id",
         "INSERT INTO fed VALUES (3)", "SELECT * FROM fed", "DESCRIBE HISTORY fed",
         "ALTER TABLE fed ADD COLUMNS (v INT)",
     ):  # fmt: skip
-        with pytest.raises(UnsupportedOperationError, match=r"delta\.variant\.forceUse"):
+        with pytest.raises(UnsupportedOperationError, match=r"clusteredTable\.numClusteringColumnsLimit"):
             spark.sql(statement)
     for write in (spark.range(1).write.format("delta").save, spark.range(1).write.format("delta").saveAsTable):
-        with pytest.raises(UnsupportedOperationError, match=r"delta\.variant\.forceUse"):
+        with pytest.raises(UnsupportedOperationError, match=r"clusteredTable\.numClusteringColumnsLimit"):
             write(path if write.__name__ == "save" else "set1")
-    with pytest.raises(UnsupportedOperationError, match=r"delta\.variant\.forceUse"):
+    with pytest.raises(UnsupportedOperationError, match=r"clusteredTable\.numClusteringColumnsLimit"):
         spark.read.format("delta").load(str(folder / "plain"))
-    spark.conf.unset(f"{delta}variant.forceUsePreviewTableFeature")
+    spark.conf.unset(f"{delta}clusteredTable.numClusteringColumnsLimit")
     spark.conf.set(f"{delta}properties.defaults.logRetentionDuration", "interval 3 days")
     spark.conf.set(f"{delta}commitInfo.userMetadata", "nightly")
     spark.sql(f"CREATE TABLE set2 (id INT) USING delta LOCATION '{path}'")
