@@ -11,7 +11,7 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.records import Listing
-from delta_core.errors import MetadataChangedError
+from delta_core.errors import ConcurrentAppendError, MetadataChangedError
 from delta_core.kernel.snapshot import Snapshot, open_snapshot
 from delta_core.storage.local import LocalStorage
 from tests.commit.conftest import paths
@@ -69,6 +69,9 @@ def test_open_table_misses_no_commit_of_others(table: DeltaTable) -> None:
     for i in range(1, 6):
         write_deltalake(other if i % 2 else table, rows(10 * i), mode="append")
     assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [10 * i + k for i in range(5) for k in range(3)]
+    with pytest.raises(ConcurrentAppendError, match="Version 5"):
+        write_deltalake(table, rows(90), mode="overwrite")
+    table.update_incremental()
     write_deltalake(table, rows(90), mode="overwrite")
     assert table.version() == 6
     assert open_snapshot(table.table_uri).files.count == 1
