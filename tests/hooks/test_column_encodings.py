@@ -168,10 +168,11 @@ class Coder:
     kind: Any = "reader+writer"
     name: str = "probe.coder"
     functions: tuple[Function, ...] = ()
+    statistics: bool = False
 
     def __post_init__(self) -> None:
         self.FEATURE = TableFeature(self.name, self.kind, "Encodes text.")
-        found = ColumnEncoding(self.name, self.column, self.stored, self.encode, self.decode)
+        found = ColumnEncoding(self.name, self.column, self.stored, self.encode, self.decode, self.statistics)
         own = self.functions
         self.column_encodings = hookimpl(lambda table: [found])
         if own:
@@ -292,6 +293,47 @@ def test_wrong_result_of_encode_is_rejected_and_nothing_is_written(
     with pytest.raises(HookContractError, match=text) as error:
         made(tmp_path, coder_of(arrays))
     assert "probe.coder" in str(error.value)
+    assert list(tmp_path.glob("*.parquet")) == []
+
+
+def decoded_by(arrays: Callable[[pa.Array], pa.Array], *, statistics: bool = False) -> Coder:
+    """Return a coder whose files hold texts as bytes, and that decodes them by a function."""
+    encode = Function("probe.coder", "probe_encode", result_of(pa.binary()), lambda a: a.cast(pa.binary()))
+    decode = Function("probe.coder", "probe_decode", result_of(pa.string()), arrays)
+    calls = Call("probe_encode", (TEXT,)), Call("probe_decode", (TEXT,))
+    return Coder(*calls, BINARY, functions=(encode, decode), statistics=statistics)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "text"),
+    [
+        (lambda a: pa.nulls(len(a), pa.string()), r"decode of hook .* returned \d nulls for 1 nulls in column 'text'"),
+        (lambda a: pc.fill_null(a.cast(pa.string()), "x"), "returned 0 nulls for 1 nulls in column 'text'"),
+        (lambda a: pa.concat_arrays([a[1:], a[:1]]).cast(pa.string()), "nulls for the same number of nulls"),
+    ],
+)
+def test_value_that_is_decoded_as_null_is_not_lost(
+    tmp_path: Path, arrays: Callable[[pa.Array], pa.Array], text: str
+) -> None:
+    good, bad = (decoded_by(f) for f in (lambda a: a.cast(pa.string()), arrays))
+    made(tmp_path, good, properties={"delta.enableDeletionVectors": "false"})
+    table = DeltaTable(str(tmp_path), plugins=PluginRegistry([bad]))
+    for change in (
+        lambda: table.scan(["text"]).to_table(),
+        lambda: table.update({"plain": "plain + 1"}),
+        lambda: table.delete("plain = 2"),
+        lambda: table.optimize.z_order(["plain"]),
+    ):
+        with pytest.raises(HookContractError, match=text) as error:
+            change()
+        assert "probe.coder" in str(error.value)
+    assert table.version() == 1
+    assert DeltaTable(str(tmp_path), plugins=PluginRegistry([good])).scan().to_table().equals(ROWS)
+
+
+def test_value_that_is_decoded_as_null_is_not_written_with_bounds(tmp_path: Path) -> None:
+    with pytest.raises(HookContractError, match=r"decode of hook .* returned 4 nulls for 1 nulls in column 'text'"):
+        made(tmp_path, decoded_by(lambda a: pa.nulls(len(a), pa.string()), statistics=True))
     assert list(tmp_path.glob("*.parquet")) == []
 
 

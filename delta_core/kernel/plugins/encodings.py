@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from delta_core.errors import (
@@ -18,12 +19,14 @@ from delta_core.expressions.binding import bind_rule
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.plugins.rules import ColumnEncoding, FileRequirement, WriteRule
 from delta_core.kernel.plugins.state import TableState
+from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.runtime.plugin_errors import contract_error
 from delta_core.schema.fields import FIELD_ID, Path, find, format_path
 from delta_core.schema.types import DataType, Field, PrimitiveType, StructType
 
 __all__ = [
     "bind_encodings",
+    "check_decoded",
     "check_encodings",
     "check_not_encoded",
     "encoded_names",
@@ -163,6 +166,35 @@ def stored_columns(table: TableState) -> tuple[Field, ...]:
         Field(p.name, table.encodings[n].stored, p.nullable, p.metadata) if n in table.encodings else p
         for n, p in pairs
     )
+
+
+def check_decoded(rule: ColumnEncoding, stored: pa.Array, values: pa.Array) -> None:
+    """Check that values are null in the rows that store null, and in no other row.
+
+    Rows are written again with these values, so a value that is null here would be lost.
+
+    Parameters
+    ----------
+    rule : ColumnEncoding
+        The encoding.
+    stored, values : pyarrow.Array, **shape (n,)**
+        The column of files, and the result of ``decode``.
+
+    Raises
+    ------
+    HookContractError
+        The message names the column.
+    """
+    if values.null_count == stored.null_count and (
+        not stored.null_count or (is_valid(values) == is_valid(stored)).all()
+    ):
+        return
+    found = "the same number of" if values.null_count == stored.null_count else stored.null_count
+    what = (
+        f"returned {values.null_count} nulls for {found} nulls in column {rule.column[0]!r}; expected null for null, "
+        "and for nothing else"
+    )
+    raise contract_error(rule.feature, _HOOK, "ColumnEncoding.decode", what, column=rule.column[0])
 
 
 # --- changes ---------------------------------------------------------------------------------

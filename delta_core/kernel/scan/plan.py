@@ -37,7 +37,7 @@ from delta_core.expressions.functions import can_test_files
 from delta_core.expressions.raising import may_raise, raising_last, types_in
 from delta_core.expressions.skipping import SkippingPlan, implied_by, plan_skipping
 from delta_core.kernel.plugins.plans import ReadRequest
-from delta_core.kernel.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
+from delta_core.kernel.plugins.rules import ColumnEncoding, MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
 from delta_core.kernel.plugins.state import TableState
 from delta_core.runtime.arguments import check_names
 from delta_core.scan.projection import Tree, add_path, prune
@@ -65,10 +65,11 @@ _BOOLEAN = PrimitiveType("boolean")
 
 
 class Output(Struct, frozen=True, gc=False):
-    """One column that is handed out: a source as it is, or an expression."""
+    """One column that is handed out: a source as it is, or an expression; with the encoding whose values it has."""
 
     field: pa.Field
     value: Source | Expression
+    encoding: ColumnEncoding | None = None
 
 
 class ReadPlan(Struct, frozen=True):
@@ -403,7 +404,7 @@ class _Planner:
                 fields.append(logical if own is logical.type else Field(name, own, logical.nullable))
             struct = StructType(fields)
         schema = arrow_schema(struct, self.table.types)
-        outputs = [Output(f, self._column_value(f.name)) for f in schema]
+        outputs = [Output(f, self._column_value(f.name), self.table.encodings.get(f.name)) for f in schema]
         if not extra:
             return schema, outputs
         for name, (expression, t) in extra.items():

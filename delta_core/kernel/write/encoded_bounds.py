@@ -13,6 +13,7 @@ from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Compiled
 from delta_core.engines.records import ColumnStatistics, FileRead, WrittenFile
 from delta_core.expressions.ast import Leaf, leaves
+from delta_core.kernel.plugins.encodings import check_decoded
 from delta_core.kernel.plugins.rules import ColumnEncoding
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernel.write.plan import WritePlan
@@ -103,6 +104,7 @@ class _Bounds:
         for number, path in enumerate(self.rules):
             decode = self._decode[path]
             values = decode([batch.column(number)] * len(decode.leaves), batch.num_rows)
+            check_decoded(self.rules[path], batch.column(number), values)
             bounds = pc.min_max(values)
             if not bounds["min"].is_valid:
                 continue
