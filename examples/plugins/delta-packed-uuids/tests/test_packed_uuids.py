@@ -73,6 +73,16 @@ def test_files_hold_bytes_and_no_bounds(tmp_path: Path) -> None:
     assert table.to_pyarrow_table(filters=[("id", "=", IDS[1])])["n"].to_pylist() == [3]
 
 
+def test_files_hold_texts_again_once_the_feature_is_dropped(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS, configuration=PROPERTIES)
+    table = DeltaTable(tmp_path / "t")
+    table.alter.drop_feature(NAME)
+    dropped = DeltaTable(tmp_path / "t")
+    assert NAME not in dropped.snapshot().state.features
+    assert [pq.read_schema(uri).field("id").type for uri in dropped.file_uris()] == [pa.string()]
+    assert dropped.to_pyarrow_table().sort_by("n").equals(ROWS)
+
+
 def test_other_texts_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(ConstraintViolationError, match="id is a UUID"):
         write_deltalake(str(tmp_path), pa.table({"id": [IDS[0] + "\n"], "n": [1]}), configuration=PROPERTIES)
