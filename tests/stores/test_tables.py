@@ -15,7 +15,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engines.interface import Storage
 from delta_core.engines.records import RangeRequest
-from delta_core.errors import TableNotFoundError
+from delta_core.errors import ConcurrentAppendError, TableNotFoundError
 from delta_core.kernel.commit.committer import StoreCommitter
 from delta_core.kernel.log.names import commit_name
 from delta_core.kernel.plugins.committer import Committer
@@ -64,6 +64,9 @@ def test_table_is_created_appended_to_overwritten_and_read_at_each_version(serve
     table = DeltaTable(server.bucket, storage_options=options)
     write_deltalake(table, rows(10), mode="append")
     write_deltalake(server.bucket, rows(20), mode="append", storage_options=options)
+    with pytest.raises(ConcurrentAppendError, match="Version 2"):
+        write_deltalake(table, rows(90), mode="overwrite")
+    table.update_incremental()
     write_deltalake(table, rows(90), mode="overwrite")
     assert table.version() == 3
     wanted = {0: [0, 1, 2], 1: [0, 1, 2, 10, 11, 12], 2: [0, 1, 2, 10, 11, 12, 20, 21, 22], 3: [90, 91, 92]}
