@@ -77,7 +77,7 @@ def _all_wait() -> bool:
     for task in os.listdir(_TASKS):
         try:
             state = (_TASKS / task / "stat").read_bytes().rpartition(b") ")[2][:1]
-        except FileNotFoundError:  # it ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
             return False
         if task != own and state not in (b"S", b"t"):
             return False
