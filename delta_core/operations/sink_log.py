@@ -17,6 +17,8 @@ __all__ = ["files_of_sink"]
 
 _FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"(\d+)(\.compact)?")
+_VERSION = "v1"
+_REMEDY = "Restore the file; to take the files that are there instead, pass use_sink_log=False."
 
 
 def files_of_sink(storage: Storage, paths: list[str]) -> pa.Array | None:
@@ -39,7 +41,7 @@ def files_of_sink(storage: Storage, paths: list[str]) -> pa.Array | None:
     Raises
     ------
     InvalidArgumentError
-        A file of the log is not a file of the folder, or the log can't be read.
+        A file of the log is not a file of the folder, or the log can't be read, has another version, or lacks a batch.
     """
     names = _batches(storage.list_from(_FOLDER).names)
     if not names:
@@ -52,32 +54,55 @@ def files_of_sink(storage: Storage, paths: list[str]) -> pa.Array | None:
     if missing:
         raise InvalidArgumentError(
             f"The log of the streaming query that wrote the folder ({_FOLDER}) names {missing[0]}, which is not there. "
-            "Restore the file; to take the files that are there instead, pass use_sink_log=False.",
+            f"{_REMEDY}",
             path=missing[0],
         )
     return pa.array([place != "" for place in found], pa.bool_())
 
 
 def _batches(names: list[str]) -> list[str]:
-    """Return the files that have the whole log: the last compacted one, and those after it."""
+    """Return the files that have the whole log: the last compacted one, and those after it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        One of them is not there: its files would be taken for those of a batch that failed.
+    """
     found = {int(m[1]): name for name in sorted(names) if (m := _BATCH.fullmatch(name)) is not None}
-    last = max((n for n, name in found.items() if name.endswith(".compact")), default=-1)
-    return [f"{_FOLDER}/{found[n]}" for n in sorted(found) if n >= last]
+    first = max((n for n, name in found.items() if name.endswith(".compact")), default=0)
+    numbers = [n for n in sorted(found) if n >= first]
+    missing = next((n for n, there in enumerate(numbers, first) if n != there), None)
+    if missing is not None:
+        raise InvalidArgumentError(
+            f"The log of the streaming query that wrote the folder ({_FOLDER}) lacks batch {missing}, before "
+            f"{found[numbers[-1]]}. {_REMEDY}",
+            path=f"{_FOLDER}/{missing}",
+        )
+    return [f"{_FOLDER}/{found[n]}" for n in numbers]
 
 
 def _named(storage: Storage, names: list[str]) -> Iterator[str]:
     """Yield the files that were added and not deleted since, as the log spells them, decoded."""
     files: dict[str, None] = {}
     for name, data in zip(names, storage.read([RangeRequest(name) for name in names]), strict=True):
-        for line in bytes(data).decode().splitlines()[1:]:
+        version, *lines = bytes(data).decode(errors="replace").splitlines() or [""]
+        if version != _VERSION:
+            raise InvalidArgumentError(
+                f"{name} is no log of a streaming query that this release reads: found the version {version[:100]!r}, "
+                f"expected {_VERSION}. {_REMEDY}",
+                path=name,
+            )
+        for line in lines:
             try:
                 action = json.loads(line)
-                path = unquote(action["path"])
-            except (ValueError, KeyError, TypeError) as e:
+                path, kind = unquote(action["path"]), action["action"]
+                if kind not in ("add", "delete"):
+                    raise ValueError(kind)
+            except (ValueError, KeyError, TypeError, AttributeError) as e:
                 raise InvalidArgumentError(
-                    f"{name} is no log of a streaming query: found the line {line[:100]!r}.", path=name
+                    f"{name} is no log of a streaming query: found the line {line[:100]!r}. {_REMEDY}", path=name
                 ) from e
-            if action.get("action") == "delete":
+            if kind == "delete":
                 files.pop(path, None)
             else:
                 files[path] = None

@@ -66,3 +66,26 @@ def test_a_log_that_can_not_be_read_is_named(folder: Path) -> None:
     (folder / "_spark_metadata" / "0").write_text("v1\nnone")
     with pytest.raises(InvalidArgumentError, match="_spark_metadata/0 is no log"):
         convert_to_deltalake(folder)
+
+
+@pytest.mark.parametrize("text", ["", "v2\n", '{"path": "x", "action": "add"}', "\xff\xfe"])
+def test_a_log_of_another_version_is_named(folder: Path, text: str) -> None:
+    (folder / "_spark_metadata" / "0").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidArgumentError, match=r"_spark_metadata/0 .* expected v1\. Restore"):
+        convert_to_deltalake(folder)
+
+
+@pytest.mark.parametrize("line", ['{"path": "x"}', '{"path": "x", "action": "move"}', '{"path": 1, "action": "add"}'])
+def test_an_action_that_is_not_known_is_named(folder: Path, line: str) -> None:
+    (folder / "_spark_metadata" / "0").write_text(f"v1\n{line}")
+    with pytest.raises(InvalidArgumentError, match="_spark_metadata/0 is no log"):
+        convert_to_deltalake(folder)
+
+
+@pytest.mark.parametrize(("names", "lacks"), [(["1", "2"], 0), (["0", "2"], 1), (["9.compact", "11"], 10)])
+def test_a_batch_that_is_gone_is_named(folder: Path, names: list[str], lacks: int) -> None:
+    for number, name in enumerate(names):
+        _log(folder, name, ("add", number))
+    with pytest.raises(InvalidArgumentError, match=f"lacks batch {lacks}, before {names[-1]}"):
+        convert_to_deltalake(folder)
+    assert not DeltaTable.is_deltatable(folder)
