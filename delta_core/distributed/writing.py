@@ -216,11 +216,11 @@ def write_parts(
     """
     arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
     given = WriteOptions(**write_options(**options), **arguments)
-    table = None
+    table = read_version = None
     if hasattr(table_or_uri, "adopt"):
         check_not_opened_again(storage_options=storage_options, pickle_secrets=pickle_secrets)
         table, known = table_or_uri, table_or_uri.snapshot()
-        context = known.context
+        context, read_version = known.context, known.version
     elif isinstance(table_or_uri, (str, os.PathLike)):
         context = open_context(path_text(table_or_uri), storage_options, pickle_secrets=pickle_secrets)
         known = context.find()
@@ -234,7 +234,9 @@ def write_parts(
     def newest() -> Snapshot | None:
         return None if known is None else known.latest()
 
-    done = run_write(context, given, lambda base: _DistributedWrite(context, base, schema, run, given), newest)
+    done = run_write(
+        context, given, lambda base: _DistributedWrite(context, base, schema, run, given), newest, read_version
+    )
     if done is None:
         return None
     latest = compact_after(done.snapshot, post_commithook_properties)

@@ -173,8 +173,7 @@ def write_table(
     options : WriteOptions
         How the rows are written.
     known : Snapshot, optional
-        The table as it is open already: only what is newer is read. Rows that were added or removed since are not
-        overwritten, but by a dynamic overwrite of partitions, which states what it replaces by its rows.
+        The table as it is open already: only what is newer is read. Its version is `run_write`'s ``read_version``.
 
     Raises
     ------
@@ -190,15 +189,10 @@ def write_table(
     Memory is bounded by row groups, whatever the length of the stream.
     """
     _check(options)
-    latest = None if known is None else known.latest
-
-    def begin(base: Snapshot | None) -> TableWrite:
-        write = TableWrite(context, base, open_source(data), options)
-        if options.mode == "overwrite" and options.partition_overwrite == "static":
-            write.read_version = None if known is None else known.version
-        return write
-
-    return run_write(context, options, begin, latest)
+    latest, version = (None, None) if known is None else (known.latest, known.version)
+    return run_write(
+        context, options, lambda base: TableWrite(context, base, open_source(data), options), latest, version
+    )
 
 
 def run_write(
@@ -206,6 +200,7 @@ def run_write(
     options: WriteOptions,
     begin: Callable[[Snapshot | None], TableWrite],
     latest: Callable[[], Snapshot | None] | None = None,
+    read_version: int | None = None,
 ) -> CommitResult[Snapshot] | None:
     """Run a write of any engine, if the mode and the application's version leave something to do.
 
@@ -220,6 +215,9 @@ def run_write(
         are written into that one.
     latest : function() -> Snapshot or None, optional
         Returns the latest version of the table, None if there is none; it is looked for unless given.
+    read_version : int, optional
+        The version that the caller has loaded. Rows that were added or removed since are not overwritten, but by a
+        dynamic overwrite of partitions, which states what it replaces by its rows.
 
     Raises
     ------
@@ -237,6 +235,8 @@ def run_write(
     if base is not None and (options.mode == "ignore" or has_transactions(base, options.versions)):
         return None
     write = begin(base)
+    if read_version is not None and options.mode == "overwrite" and options.partition_overwrite == "static":
+        write.read_version = read_version
     try:
         return write.run()
     except ConcurrentAppendError:

@@ -13,7 +13,13 @@ import pytest
 
 import delta_core.dask as delta_dask
 from delta_core import AppTransaction, CommitProperties, DeltaTable, Field, Schema, write_deltalake
-from delta_core.errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError, TableExistsError
+from delta_core.errors import (
+    CommitConflictError,
+    ConstraintViolationError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    TableExistsError,
+)
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -97,6 +103,20 @@ def test_a_write_is_one_version_by_any_scheduler(tmp_path: Path, scheduler: str)
     assert table.history()[0]["operationMetrics"]["numOutputRows"] == "100"
     assert delta_dask.write(frame(10), table, "append", compute_options=THREADS) == 1
     assert (table.version(), table.count()) == (1, 110), "the table that was passed is at the new version"
+
+
+def test_rows_that_were_added_since_a_table_was_loaded_are_not_overwritten(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    delta_dask.write(frame(4), place, compute_options=THREADS)
+    table = DeltaTable(place)
+    write_deltalake(place, pa.table({"id": [9], "name": ["n"]}), mode="append")
+    before = files(place)
+    with pytest.raises(CommitConflictError, match="Version 1"):
+        delta_dask.write(frame(2), table, "overwrite", compute_options=THREADS)
+    assert (ids(place), files(place)) == ([0, 1, 2, 3, 9], before)
+    table.update_incremental()
+    delta_dask.write(frame(2), table, "overwrite", compute_options=THREADS)
+    assert ids(place) == [0, 1]
 
 
 def test_modes_are_those_of_other_writes(tmp_path: Path) -> None:
