@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["replace_names"]
+__all__ = ["quoted_name", "replace_names"]
 
 #: Schemas of an engine's own.
 _OWN = frozenset({"information_schema", "pg_catalog"})
@@ -80,18 +80,21 @@ def _aliases(tables: list[Any]) -> dict[Parts, str]:
     for t in tables:
         keys[t.parts[-1].name.lower()].add(_key(t.parts))
     return {
-        _key(t.parts): _quoted(t.parts[-1].name if len(keys[t.parts[-1].name.lower()]) == 1 else _registered(t.parts))
+        _key(t.parts): quoted_name(
+            t.parts[-1].name if len(keys[t.parts[-1].name.lower()]) == 1 else _registered(t.parts)
+        )
         for t in tables
     }
 
 
 def _table_edits(table: Any, sql: str, aliases: dict[Parts, str]) -> Iterator[tuple[int, int, str]]:
     start, end = _positions(table) or (0, 0)
-    text = _quoted(_registered(table.parts))
+    text = quoted_name(_registered(table.parts))
     yield start, end, text if table.alias else f"{text} AS {aliases[_key(table.parts)]}"
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
+    """Return a name as SQL of DataFusion and DuckDB quotes it."""
     return '"' + name.replace('"', '""') + '"'
 
 

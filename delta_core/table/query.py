@@ -21,7 +21,7 @@ from delta_core.scan.rows import Scannable
 from delta_core.table import interop
 from delta_core.table.any_format import open_table
 from delta_core.table.delta_table import DeltaTable
-from delta_core.table.names_in_sql import replace_names
+from delta_core.table.names_in_sql import quoted_name, replace_names
 
 __all__ = ["QueryBuilder"]
 
@@ -188,7 +188,7 @@ class _DataFusion:
     def register(self, name: str, dataset: Any) -> None:
         # in lower case too, which is how DataFusion keeps names that are not quoted
         for known in dict.fromkeys((name, name.lower())):
-            quoted = '"' + known.replace('"', '""') + '"'
+            quoted = quoted_name(known)
             if self._context.table_exist(quoted):
                 self._context.deregister_table(quoted)
             self._context.register_dataset(quoted, dataset)

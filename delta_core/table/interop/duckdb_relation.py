@@ -16,6 +16,7 @@ from delta_core.kernels.arrow_buffers import array_of
 from delta_core.scan.interop.dataset_of_scan import ScanDataset
 from delta_core.table.interop.plain_files import SomeFiles, first_of_layouts, plain_files, stored_names
 from delta_core.table.interop.predicates import plan_files
+from delta_core.table.names_in_sql import quoted_name
 
 __all__ = ["relation_of"]
 
@@ -78,10 +79,6 @@ def _native(snapshot: Snapshot, files: FileSet, connection: Any) -> tuple[Any, F
 
 
 def _query(names: Mapping[str, str], paths: Sequence[str]) -> str:
-    columns = ", ".join(f"{_quoted(stored)} AS {_quoted(name)}" for name, stored in names.items())
+    columns = ", ".join(f"{quoted_name(stored)} AS {quoted_name(name)}" for name, stored in names.items())
     files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     return f"SELECT {columns} FROM read_parquet([{files}], {_OPTIONS})"  # noqa: S608 (both are quoted)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
