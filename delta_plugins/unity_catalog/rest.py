@@ -134,21 +134,28 @@ class Api:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)  # noqa: S310 (checked)
+        refused: tuple[int, bytes, Any] | None = None
+        lost: BaseException | str | None = None
         try:
             with _OPENER.open(request, timeout=_TIMEOUT) as response:
                 status, found = response.status, response.read(_MOST_BYTES + 1)
         except urllib.error.HTTPError as e:
             with e:
-                self._fail(e.code, _read_some(e), e.headers, subject)
+                refused = e.code, _read_some(e), e.headers
         except (OSError, http.client.HTTPException) as e:
             # the reason of a URLError; the error itself may repeat the request
-            reason = e.reason if isinstance(e, urllib.error.URLError) else e
+            lost = e.reason if isinstance(e, urllib.error.URLError) else e
+        # raised here, not where these are handled: an error of urllib in its context can't be pickled, and Dask's
+        # workers send an error's context along
+        if refused is not None:
+            self._fail(*refused, subject)
+        if lost is not None:
             raise CatalogUnavailableError(
-                f"Unity Catalog at {self.url} does not answer for {subject}: {type(reason).__name__}: {reason}. Check "
+                f"Unity Catalog at {self.url} does not answer for {subject}: {type(lost).__name__}: {lost}. Check "
                 "the address and that the server runs.",
                 endpoint=self.url,
                 name=subject,
-            ) from None
+            )
         if 300 <= status < 400:
             self._redirected(subject)
         return self._parsed(found, subject)
@@ -196,7 +203,7 @@ class Api:
             "would go along. Pass the address that it leads to.",
             endpoint=self.url,
             name=subject,
-        ) from None
+        )
 
     def _fail(self, status: int, found: bytes, headers: Any, subject: str) -> NoReturn:
         if 300 <= status < 400:
@@ -210,28 +217,28 @@ class Api:
                 f"{place} does not accept the token for {subject}.{said} Pass a valid one by the storage option "
                 "unity_catalog_token, or set UNITY_CATALOG_TOKEN or DATABRICKS_TOKEN in the environment.",
                 **facts,
-            ) from None
+            )
         if status == 403:
             raise CatalogPermissionError(
                 f"{place} does not permit the request for {subject}.{said} Request the privileges: USE CATALOG, USE "
                 "SCHEMA and SELECT to read, MODIFY to write, EXTERNAL USE SCHEMA for credentials.",
                 **facts,
-            ) from None
+            )
         if status == 404:
             raise CatalogNameNotFoundError(
                 f"{place} has no {subject}.{said} Check the spelling: catalog.schema.table.", **facts
-            ) from None
+            )
         if status == 409 or code.endswith("ALREADY_EXISTS"):
             raise CatalogConflictError(
                 f"{place} rejects the request for {subject}: it conflicts.{said}", **facts
-            ) from None
+            )
         if status in _BUSY and code != "RESOURCE_EXHAUSTED":
             raise CatalogUnavailableError(
                 f"{place} can't serve the request for {subject} now: status {status}.{said} Try again later.",
                 retry_after=_seconds(headers),
                 **facts,
-            ) from None
-        raise CatalogError(f"{place} failed for {subject} with status {status}.{said}", **facts) from None
+            )
+        raise CatalogError(f"{place} failed for {subject} with status {status}.{said}", **facts)
 
     def _shown(self, text: str) -> str:
         token = self._settings.token

@@ -173,6 +173,8 @@ def test_missing_table_is_not_found(fake: FakeCatalog, options: dict[str, str]) 
     assert isinstance(e.value, CatalogNameNotFoundError)
     assert (e.value.endpoint, e.value.status) == (f"{fake.url}/api/2.1/unity-catalog", 404)
     assert str(pickle.loads(pickle.dumps(e.value))) == str(e.value)
+    # Dask's workers pickle the context too, and an error of urllib can't be pickled
+    assert e.value.__context__ is None
     assert not DeltaTable.is_deltatable("uc://main.sales.none", options)
     with pytest.raises(CatalogNameNotFoundError):
         write_deltalake("uc://main.sales.none", ROWS, storage_options=options)
