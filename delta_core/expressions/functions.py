@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pyarrow as pa
 
@@ -130,8 +131,10 @@ _SPECIAL: dict[str, tuple[Rule, int, int]] = {
 }  # fmt: skip
 
 
-def _read_signatures() -> dict[str, tuple[Rule, int, int]]:
-    rules = dict(_SPECIAL)
+@cache
+def _named() -> dict[str, tuple[Rule, int, int]]:
+    """Return the functions of `_SIGNATURES`, which few predicates call."""
+    rules: dict[str, tuple[Rule, int, int]] = {}
     for line in _SIGNATURES.strip().splitlines():
         names, _, rest = line.partition(":")
         parameters, _, result = rest.partition("->")
@@ -145,7 +148,8 @@ def _read_signatures() -> dict[str, tuple[Rule, int, int]]:
     return rules
 
 
-_RULES = _read_signatures()
+def _rule(name: str) -> tuple[Rule, int, int] | None:
+    return _SPECIAL.get(name) or _named().get(name)
 
 
 # --- synonyms ------------------------------------------------------------------------------
@@ -263,7 +267,7 @@ _REJECTED = {
 
 def is_builtin(name: str) -> bool:
     """Return whether a function of this lower-case name is known without plugins."""
-    return name in _RULES or name in REWRITES or name in _OPTIONAL_FORMAT
+    return name in _SPECIAL or name in REWRITES or name in _OPTIONAL_FORMAT or name in _named()
 
 
 def can_test_files(expression: Expression) -> bool:
@@ -280,7 +284,8 @@ def function_names() -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                *(name for name in _RULES if name != "between any"),
+                *(name for name in _SPECIAL if name != "between any"),
+                *_named(),
                 *REWRITES,
                 *_OPTIONAL_FORMAT,
                 "current_date",
@@ -332,9 +337,10 @@ def resolve_call(name: str, args: list[Typed]) -> Typed:
     ExpressionError
         For arguments that don't fit.
     """
-    if name not in _RULES:
+    found = _rule(name)
+    if found is None:
         raise unsupported_name(name)
-    rule, least, most = _RULES[name]
+    rule, least, most = found
     _check_count(name, len(args), least, most)
     if name == "[]" and isinstance(args[0].type, StructType):
         name, rule = "get_field", struct_field

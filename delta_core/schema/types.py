@@ -135,6 +135,12 @@ def parse_decimal(name: str) -> tuple[int, int] | None:
     name : str
         The name of a primitive type.
     """
+    if not name.startswith("decimal"):
+        return None
+    # as Delta writes it: compiling the pattern takes longer than all that a start reads of types
+    precision, _, scale = name[8:-1].partition(",")
+    if name.startswith("decimal(") and name.endswith(")") and precision.isdecimal() and scale.isdecimal():
+        return int(precision), int(scale)
     match = _DECIMAL.match(name)
     if match is None:
         return None

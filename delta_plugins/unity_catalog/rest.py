@@ -229,9 +229,7 @@ class Api:
                 f"{place} has no {subject}.{said} Check the spelling: catalog.schema.table.", **facts
             )
         if status == 409 or code.endswith("ALREADY_EXISTS"):
-            raise CatalogConflictError(
-                f"{place} rejects the request for {subject}: it conflicts.{said}", **facts
-            )
+            raise CatalogConflictError(f"{place} rejects the request for {subject}: it conflicts.{said}", **facts)
         if status in _BUSY and code != "RESOURCE_EXHAUSTED":
             raise CatalogUnavailableError(
                 f"{place} can't serve the request for {subject} now: status {status}.{said} Try again later.",

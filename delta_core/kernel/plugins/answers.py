@@ -70,7 +70,7 @@ def find_misfit(record: Struct) -> Misfit | None:
     kind = type(record)
     for name, default in _defaults(kind):
         value = getattr(record, name)
-        if value is default:
+        if value is default or (type(value) is default and not value):
             continue
         found = _check_of_field(kind, name)(value, f"{kind.__name__}.{name}")
         if found is not None:
@@ -80,7 +80,9 @@ def find_misfit(record: Struct) -> Misfit | None:
 
 @cache
 def _defaults(record: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    names, defaults = record.__struct_fields__, record.__struct_defaults__
+    """Return the fields and their defaults; of a default that is a new, empty container, the container's type."""
+    names = record.__struct_fields__
+    defaults = tuple(getattr(d, "factory", d) for d in record.__struct_defaults__)
     return tuple(zip(names, (_NO_DEFAULT,) * (len(names) - len(defaults)) + defaults, strict=True))
 
 
@@ -88,6 +90,8 @@ def _defaults(record: type[Struct]) -> tuple[tuple[str, Any], ...]:
 def _check_of_field(record: type[Struct], name: str) -> _Check:
     """Return the check of a field; made when it is needed first, because evaluating an annotation takes time."""
     hint = record.__annotations__[name]
+    if hint == "str":
+        return _instance_of(str)
     scope = vars(sys.modules[record.__module__])
     return _check_of(eval(hint, scope, _UNCHECKED) if isinstance(hint, str) else hint)  # noqa: S307 (our annotations)
 
@@ -116,10 +120,10 @@ def _check_of(hint: Any) -> _Check:
 
 
 def _one_of(values: tuple[Any, ...]) -> _Check:
-    expected = _listed([repr(v) for v in values])
 
     def check(value: Any, where: str) -> Misfit | None:
-        return None if isinstance(value, str) and value in values else Misfit(where, shown(value), expected)
+        fits = isinstance(value, str) and value in values
+        return None if fits else Misfit(where, shown(value), _listed([repr(v) for v in values]))
 
     return check
 
@@ -128,13 +132,12 @@ def _any_of(hints: tuple[Any, ...]) -> _Check:
     # the check of a record's fields names the field that is wrong
     records: tuple[Any, ...] = tuple(h for h in hints if isinstance(h, type) and issubclass(h, Struct))
     checks = [_check_of(h) for h in hints if h not in records]
-    expected = _listed([_name(h) for h in hints])
 
     def check(value: Any, where: str) -> Misfit | None:
         if isinstance(value, records):
             return find_misfit(value) if isinstance(value, _NESTED) else None
         fits = any(c(value, where) is None for c in checks)
-        return None if fits else Misfit(where, shown(value), expected)
+        return None if fits else Misfit(where, shown(value), _listed([_name(h) for h in hints]))
 
     return check
 
@@ -142,10 +145,10 @@ def _any_of(hints: tuple[Any, ...]) -> _Check:
 def _tuple_of(hints: tuple[Any, ...]) -> _Check:
     of_any_length = len(hints) == 2 and hints[1] is Ellipsis
     checks = [_check_of(h) for h in hints if h is not Ellipsis]
-    expected = f"a tuple of {_name(hints[0])}" if of_any_length else f"a tuple of {len(hints)} values"
 
     def check(value: Any, where: str) -> Misfit | None:
         if not isinstance(value, tuple) or not (of_any_length or len(value) == len(checks)):
+            expected = f"a tuple of {_name(hints[0])}" if of_any_length else f"a tuple of {len(hints)} values"
             return Misfit(where, shown(value), expected)
         for i, part in enumerate(value):
             found = checks[0 if of_any_length else i](part, f"{where}[{i}]")
@@ -158,11 +161,10 @@ def _tuple_of(hints: tuple[Any, ...]) -> _Check:
 
 def _mapping_of(key: Any = Any, item: Any = Any) -> _Check:
     of_key, of_item = _check_of(key), _check_of(item)
-    expected = f"a mapping of {_name(key)} to {_name(item)}"
 
     def check(value: Any, where: str) -> Misfit | None:
         if not isinstance(value, Mapping):
-            return Misfit(where, shown(value), expected)
+            return Misfit(where, shown(value), f"a mapping of {_name(key)} to {_name(item)}")
         for k, v in value.items():
             found = of_key(k, f"{where}: key") or of_item(v, f"{where}[{k!r}]")
             if found is not None:
@@ -177,13 +179,12 @@ def _function(value: Any, where: str) -> Misfit | None:
 
 
 def _instance_of(kind: type) -> _Check:
-    expected = _name(kind)
     is_nested = kind in _NESTED
 
     def check(value: Any, where: str) -> Misfit | None:
         # True is an int in Python, and another value in JSON and SQL
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            return Misfit(where, shown(value), expected)
+            return Misfit(where, shown(value), _name(kind))
         return find_misfit(value) if is_nested else None  # type: ignore[arg-type]  # all of _NESTED are records
 
     return check

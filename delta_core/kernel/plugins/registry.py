@@ -22,7 +22,6 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     did_you_mean,
 )
-from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.plugins import hookspecs
 from delta_core.kernel.plugins.answers import find_misfit
@@ -145,7 +144,7 @@ class PluginRegistry:
             )
         key = features.all
         if key not in self._sets:
-            plugins = {_feature_of(p, n).name: p for n in sorted(key) if (p := self.load(n)) is not None}
+            plugins = {p.FEATURE.name: p for n in sorted(key) if (p := self.load(n)) is not None}
             self._sets[key] = PluginSet(
                 plugins, frozenset(n for n in key if self.load(n) is None), functions=self._functions
             )
@@ -184,7 +183,7 @@ class PluginRegistry:
                 f"{', '.join(self.names())}.",
                 feature=name,
             )
-        return PluginSet({_feature_of(plugin, name).name: plugin}, frozenset(), check=False)
+        return PluginSet({plugin.FEATURE.name: plugin}, frozenset(), check=False)
 
     def remedies(self, kind: str) -> str:
         """Return what features offer against a rejection, to end a sentence: ``, or set ...``; empty for nothing."""
@@ -210,11 +209,11 @@ class PluginRegistry:
         errors: dict[str, PluginError] = {}
         for name in self.names():
             try:
-                plugin = self.load(name)
+                plugin: Any = self.load(name)
             except PluginError as e:
                 errors[name] = e
             else:
-                plugins[_feature_of(plugin, name).name] = plugin
+                plugins[plugin.FEATURE.name] = plugin
         try:
             found = PluginSet(plugins, frozenset(), check=False)
         except PluginError:  # a hook that breaks its specification
@@ -244,6 +243,8 @@ def _contract_errors(plugins: Mapping[str, Any]) -> dict[str, PluginError]:
 def _named_functions(functions: Iterable[Function]) -> dict[str, Function]:
     found: dict[str, Function] = {}
     for f in functions:
+        from delta_core.expressions.functions import is_builtin  # takes milliseconds, and most registries have none
+
         if not isinstance(f, Function):
             raise InvalidArgumentError(
                 f"PluginRegistry has {f!r} among its functions, expected a Function: row_function(...).as_function()."
