@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
 
 from delta_core.errors import DeltaError
-from delta_core.kernel.plugins.registry import PluginSet
-from delta_core.kernel.plugins.state import TableState
-from delta_core.testing.feature_tables import ExampleTable
+from delta_core.testing.contract_base import ContractBase
 from delta_core.testing.hook_costs import (
     SIZES,
     call_hook,
@@ -30,31 +26,8 @@ _SMALLEST_LOOPS = 5
 _SECONDS_PER_CALL = 0.2
 
 
-class CostContract:
+class CostContract(ContractBase):
     """Tests that hooks take no time per file, wait for nothing, and leave files and networks alone."""
-
-    name: str
-    not_written: str
-
-    @abstractmethod
-    def writable(self) -> list[TableState]:
-        """Return tables that use the feature and can be written."""
-
-    @abstractmethod
-    def tables(self) -> list[ExampleTable]:
-        """Return tables to be made, written and read."""
-
-    @abstractmethod
-    def alone(self) -> PluginSet:
-        """Return a set of this plugin only."""
-
-    @abstractmethod
-    def fault(self, hook: str, text: str) -> NoReturn:
-        """Fail with the plugin and the hook that is at fault."""
-
-    @abstractmethod
-    def make(self, example: ExampleTable, folder: Path) -> Any:
-        """Make a table and write its rows."""
 
     def test_hooks_do_no_input_and_output(self) -> None:
         plugins = self.alone()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,34 +14,16 @@ from delta_core.expressions.ast import Expression, leaves
 from delta_core.kernel.plugins.rules import ColumnEncoding
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.layout import arrow_type
-from delta_core.testing.feature_tables import ExampleTable, MadeTable
+from delta_core.testing.contract_base import ContractBase
+from delta_core.testing.feature_tables import MadeTable
 
 __all__ = ["EncodingContract"]
 
 _HOOK = "column_encodings"
 
 
-class EncodingContract:
+class EncodingContract(ContractBase):
     """Tests that encoded values are decoded to the same values, once, and that files and log do not show them."""
-
-    name: str
-    not_written: str
-
-    @abstractmethod
-    def tables(self) -> list[ExampleTable]:
-        """Return tables to be made, written and read."""
-
-    @abstractmethod
-    def fault(self, hook: str, text: str) -> NoReturn:
-        """Fail with the plugin and the hook that is at fault."""
-
-    @abstractmethod
-    def step(self, what: str) -> AbstractContextManager[None]:
-        """Report an error of a step with the plugin."""
-
-    @abstractmethod
-    def make(self, example: ExampleTable, folder: Path) -> MadeTable:
-        """Make a table and write its rows."""
 
     def test_encoded_values_are_decoded_to_the_same(self, tmp_path: Path) -> None:
         for made in self._encoded_tables(tmp_path):

@@ -30,8 +30,8 @@ PROGRAMS = {
     "forms": "names and paths of tables",
     "latest": "versions that queries read",
 }
-#: Columns that differ from run to run.
-VARYING = {"timestamp", "engineInfo", "operationMetrics", "isolationLevel"}
+#: Columns that differ from run to run, or with the version of Spark that writes the files.
+VARYING = {"timestamp", "engineInfo", "operationMetrics", "isolationLevel", "source_table_size"}
 #: The parts of the program ``statement``, by how the names of its cells begin.
 BEGINNINGS = {
     "function_": "Column functions in changes",

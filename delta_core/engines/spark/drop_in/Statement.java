@@ -27,7 +27,9 @@ public class Statement extends LogicalPlan implements org.apache.spark.sql.execu
     LogicalPlan query() {
       if (kind.equals("text")) return null;
       Object found = Python.part(what, "query");
-      return (LogicalPlan) (found == null ? Python.part(what, "sourceTable") : found);
+      if (found == null) found = Python.part(what, "sourceTable");
+      // the source of CREATE TABLE LIKE is a name in Spark 4.0
+      return found instanceof LogicalPlan ? (LogicalPlan) found : null;
     }
     // whether a query has the word DEFAULT as a value, which Python replaces before Spark analyzes it
     boolean names(LogicalPlan query) {
