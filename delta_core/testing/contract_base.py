@@ -1,4 +1,4 @@
-"""What the parts of `FeatureContract` are based on: the plugin, its answers, and tables that use its feature."""
+"""The base of the parts of `FeatureContract`: the plugin, its answers, and tables that use its feature."""
 
 from __future__ import annotations
 

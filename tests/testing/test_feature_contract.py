@@ -658,7 +658,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an encoding that decodes null to a value": (
         lambda: Plugin(column_encodings=_encodes(NAMED, Call("coalesce", (NAMED, Literal("z", STRING))))),
-        "ColumnEncoding.decode of hook column_encodings of plugin 'acme.stamp' returned 0 nulls for 1 nulls in column 'name'",
+        "ColumnEncoding.decode of hook column_encodings of plugin 'acme.stamp' returned 0 nulls for 1 nulls",
     ),
     "an encoding of another type": (
         lambda: Plugin(column_encodings=_encodes(Call("length", (NAMED,)), NAMED)),
