@@ -77,7 +77,8 @@ class Storage(Protocol):
     Notes
     -----
     A storage may have an attribute ``commits``: the `CommitSource` of a table that an entry point of the group
-    ``delta_core.stores`` opened by its name in a catalog. It serves unless the caller passes ``commits``.
+    ``delta_core.stores`` opened by its name in a catalog. It serves unless the caller passes ``commits``. Its attribute
+    ``has_issued_credentials`` is true if a catalog issues the credentials, which no other process has.
     """
 
     root: str

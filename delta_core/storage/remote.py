@@ -108,6 +108,11 @@ class FsspecStorage(CrossStoreStorage):
         return type(self), (self.root, self.options, self._opener, self._allow_external, *renewal)
 
     @property
+    def has_issued_credentials(self) -> bool:
+        """Whether the credentials are issued, and renewed, by a catalog."""
+        return self._renewal is not None
+
+    @property
     def _fs(self) -> Any:
         if self._renewal is not None and (found := self._renewal()) is not self._renewed:
             # threads that do so at once make filesystems that are equal

@@ -700,6 +700,9 @@ def check_sessions(spark: Any, folder: str) -> None:
     again.stop()
     with pytest.raises(UnsupportedOperationError, match="another name"):
         session(folder, spark__sql__catalog__spark_catalog="org.example.Catalog")
+    for name in ("spark_catalog", "main"):
+        with pytest.raises(UnsupportedOperationError, match=rf"UCSingleCatalog as spark\.sql\.catalog\.{name}.*uc://"):
+            session(folder, **{f"spark__sql__catalog__{name}": "io.unitycatalog.spark.UCSingleCatalog"})
     plain = type(spark).builder.master("local[1]").getOrCreate()
     with pytest.raises(UnsupportedOperationError, match="exists already"):
         session(folder)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 import delta_core.spark as ds
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import CatalogNameNotFoundError
-from delta_plugins.unity_catalog.catalog import open_unity
-from tests.unity_catalog.fake import FakeCatalog, running
+from delta_core.engines.spark.store_credentials import check_credentials
+from delta_core.errors import CatalogNameNotFoundError, UnsupportedOperationError
+from delta_plugins.unity_catalog.catalog import open_table_storage, open_unity
+from tests.unity_catalog.fake import TOKEN, FakeCatalog, running
 
 pytestmark = pytest.mark.spark
+SECRET = "secret-of-tester"
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
 
@@ -59,3 +62,60 @@ def test_statements_change_the_table(spark: Any, uri: str) -> None:
 def test_missing_name_is_reported(spark: Any, uri: str) -> None:
     with pytest.raises(CatalogNameNotFoundError, match=r"main\.sales\.none"):
         ds.read(spark, "uc://main.sales.none")
+
+
+@pytest.fixture
+def remote(fake: FakeCatalog, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the options of tables on stores for which the catalog issues credentials; nothing answers there."""
+    keys = {"access_key_id": "a", "secret_access_key": SECRET}
+    monkeypatch.setattr(fake, "credentials", lambda operation: {"aws_temp_credentials": keys})
+    monkeypatch.setattr(fake, "tables", dict(fake.tables))
+    fake.add("main.sales.remote", "s3://lake.of-tests/t")
+    return {"unity_catalog_url": fake.url, "aws_endpoint_url": "http://127.0.0.1:1", "aws_region": "x"}
+
+
+def _calls(spark: Any, options: dict[str, str]) -> dict[str, Callable[[], Any]]:
+    uri = "uc://main.sales.remote"
+    return {
+        "read": lambda: ds.read(spark, uri, storage_options=options),
+        "write": lambda: ds.write(spark.range(1), uri, "append", storage_options=options),
+        "sql": lambda: ds.sql(spark, f"DELETE FROM delta.`{uri}`", storage_options=options),
+        "table": lambda: ds.DeltaTable.forPath(spark, uri, storage_options=options).delete(),
+    }
+
+
+@pytest.mark.parametrize("call", ["read", "write", "sql", "table"])
+def test_store_whose_credentials_spark_lacks_is_rejected(spark: Any, remote: dict[str, str], call: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=r"issues credentials.*fs\.s3a\.access\.key") as e:
+        _calls(spark, remote)[call]()
+    assert SECRET not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "serves"),
+    [
+        ("fs.s3a.access.key", True),
+        ("fs.s3a.bucket.lake.of-tests.aws.credentials.provider", True),
+        ("fs.s3a.bucket.another.access.key", False),
+        ("fs.azure.account.key", False),
+    ],
+)
+def test_credentials_of_the_session_serve(spark: Any, remote: dict[str, str], name: str, serves: bool) -> None:
+    unity = open_unity("unity", remote)
+    storage = open_table_storage(unity, unity.record("main.sales.remote"))
+    spark.conf.set(name, "found")
+    try:
+        with nullcontext() if serves else pytest.raises(UnsupportedOperationError, match="issues credentials"):
+            check_credentials(spark, storage)
+    finally:
+        spark.conf.unset(name)
+
+
+def test_token_is_in_no_plan(spark: Any, fake: FakeCatalog, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake, "token", TOKEN)
+    options = {"unity_catalog_url": fake.url, "unity_catalog_token": TOKEN}
+    frame = ds.read(spark, uri, storage_options=options)
+    query = frame._jdf.queryExecution()
+    texts = (query.toString(), query.analyzed().toJSON(), query.executedPlan().toJSON())
+    assert _ids(frame) == [1, 2, 3]
+    assert not any(TOKEN in text for text in texts)

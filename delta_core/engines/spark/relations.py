@@ -23,6 +23,7 @@ from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.frame import frame
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.spread import spreading
+from delta_core.engines.spark.store_credentials import check_credentials
 from delta_core.engines.spark.write.files import FrameOptions, write_frame
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.engines.writer_properties import WriterProperties
@@ -77,6 +78,7 @@ def spark_engine(
     """
     relations = SparkRelations(spark, files or FrameOptions())
     made = arrow_engine(uri, storage_options, allow_external)
+    check_credentials(spark, made.storage)
     return replace(
         made,
         name="spark",

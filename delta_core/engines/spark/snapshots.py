@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from delta_core.engines.spark.store_credentials import check_credentials
 from delta_core.errors import DeltaError
 from delta_core.kernel.log.names import LOG_DIRECTORY
 from delta_core.kernel.plugins.plans import LogSegment
@@ -73,6 +74,7 @@ def open_latest(
     with; later commits are read on top of it. It is kept for the next read.
     """
     context = open_context(uri, storage_options, timezone=timezone, allow_external=allow_external)
+    check_credentials(spark, context.log.engine.storage)
     most = int(spark.conf.get(SETTING, str(MOST_BYTES)))
     segment = context.log.segment()
     stamps = _stamps(context, segment) if most > 0 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pyspark
@@ -17,7 +18,7 @@ from delta_core.engines.spark.failures import convert_failures
 from delta_core.engines.spark.format_read import split_formats
 from delta_core.engines.spark.java.driver_classes import compiled
 from delta_core.engines.spark.java.sources import source
-from delta_core.engines.spark.plan.private import callback, check_version, is_available
+from delta_core.engines.spark.plan.private import callback, check_version, is_available, settings
 from delta_core.engines.spark.spark_errors import raises_spark_errors
 from delta_core.engines.spark.unconfigured import REMEDY, note_format
 from delta_core.errors import UnsupportedOperationError
@@ -31,6 +32,8 @@ _PEER = {
     _EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
     _CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+#: The connector of Unity Catalog for Spark, whose tables need delta-spark: it loads its classes by their names.
+_UNITY = "io.unitycatalog.spark."
 _INSTEAD = "Use delta_core.spark.read, write, sql and DeltaTable, which need no set-up."
 
 
@@ -90,6 +93,7 @@ class _Builder(SparkSession.Builder):  # type: ignore[misc, unused-ignore]  # Py
             conf.set(name, value)
         SparkContext._ensure_initialized(conf=conf)  # starts that process, as the session would
         defaults = SparkConf()
+        _check_catalogs({**dict(defaults.getAll()), **self._options})
         _check_alone(_loader(SparkContext))
         _add_classes(SparkContext)
         given = {name: self._options.get(name) or defaults.get(name, "") for name in _OWN}
@@ -104,6 +108,17 @@ class _Builder(SparkSession.Builder):  # type: ignore[misc, unused-ignore]  # Py
         ]
         self._options[_EXTENSIONS] = ",".join([*extensions, _OWN[_EXTENSIONS]])
         self._options[_CATALOG] = _OWN[_CATALOG]
+
+
+def _check_catalogs(found: Mapping[str, Any]) -> None:
+    for name, text in found.items():
+        if name.startswith("spark.sql.catalog.") and str(text).startswith(_UNITY):
+            raise UnsupportedOperationError(
+                f"Found Unity Catalog's connector {text} as {name}: its tables need delta-spark, whose format has the "
+                "name of this one. Leave the setting out, and set UNITY_CATALOG_URL and UNITY_CATALOG_TOKEN in the "
+                "environment: uc://catalog.schema.table is then a path of the format delta, and "
+                "delta.`uc://catalog.schema.table` the table in SQL."
+            )
 
 
 def _loader(context: Any) -> Any:
@@ -202,6 +217,7 @@ def _connect(spark: Any) -> None:
             f"stop it before. {REMEDY}"
         )
     _check_classes(spark, loader)
+    _check_catalogs(settings(spark))
     convert_failures()
     note_format()
     made.connect(callback(spark, Answers(spark).answer))

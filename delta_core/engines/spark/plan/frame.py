@@ -15,6 +15,7 @@ from delta_core.engines.spark.plan.joined_route import never, read_joined
 from delta_core.engines.spark.plan.listing import FileListing
 from delta_core.engines.spark.plan.names import ROW, column_name, constant_name
 from delta_core.engines.spark.plan.replay import plan_replay
+from delta_core.engines.spark.store_credentials import check_credentials
 from delta_core.engines.spark.types import narrowed, raw_schema, renamed, reshape, shown_schema, spark_type
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions import ast
@@ -74,6 +75,7 @@ def frame(
     private.check_version()
     if route not in ("auto", "index", "join"):
         raise InvalidArgumentError(f"Found route {route!r}, expected auto, index or join.")
+    check_credentials(spark, scan.source.engine.storage)
     plan = scan.plan
     raw = raw_schema(plan.columns, plan.match)
     pairs = zip(plan.columns.members, plan.logical, strict=True)
