@@ -14,6 +14,7 @@ from delta_core.expressions.ast import NUM_RECORDS, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernel.commit.intents import read_columns, removed_files
 from delta_core.kernel.commit.transaction import Transaction
+from delta_core.kernel.commit.upkeep import check_upkeep
 from delta_core.kernel.log.files import FileSet
 from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.scan.scan import Scan
@@ -63,9 +64,15 @@ class FileRewrites:
         Of the operation.
     options : OptimizeOptions
         How rows are written.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The table's catalog does not allow it.
     """
 
     def __init__(self, base: Snapshot, parameters: Mapping[str, Any], options: OptimizeOptions) -> None:
+        check_upkeep(base, "optimize")
         self.base: Snapshot = base
         self._parameters = parameters
         self._properties = options.writer_properties

@@ -114,6 +114,8 @@ def optimize_table(base: Snapshot | RewriteTarget, options: OptimizeOptions) -> 
     ------
     InvalidArgumentError
         For a predicate that needs other columns than partition columns, or a size or number that is none.
+    UnsupportedOperationError
+        The table's catalog does not allow it.
     CommitConflictError
         Another writer changed the table's definition, or the same files, at each attempt. Groups that are committed
         already stay; what else was written is deleted.

@@ -12,6 +12,7 @@ from delta_core.api import (
     CommitStateUnknownError,
     Committed,
     Conflict,
+    LogError,
     Proposal,
     RangeRequest,
     StagedCommit,
@@ -57,8 +58,8 @@ class CatalogCommitter:
         except Exception as e:  # noqa: BLE001  (a catalog's client raises what it likes)
             won = self._find_out(proposal, staged, e)
         else:
-            # a client that requires twice may be reported that its own commit took the version
-            won = not isinstance(outcome, Conflict) or bool(self._has_won(proposal, staged))
+            # a client that proposes twice may be reported that its own commit took the version
+            won = not isinstance(outcome, Conflict) or self._find_out(proposal, staged, None)
         if won:
             path = None if isinstance(staged.content, bytes) else f"{_BELOW_LOG}/{staged.content}"
             return Committed(proposal.version, path)
@@ -85,17 +86,21 @@ class CatalogCommitter:
         if latest < staged.version:
             return None
         # published, and forgotten by the catalog
-        (data,) = self._storage.read([RangeRequest(f"{LOG_DIRECTORY}/{commit_name(staged.version)}")])
-        return bytes(data) == proposal.data
+        return self._read(f"{LOG_DIRECTORY}/{commit_name(staged.version)}") == proposal.data
 
-    def _find_out(self, proposal: Proposal, staged: StagedCommit, cause: Exception) -> bool:
+    def _find_out(self, proposal: Proposal, staged: StagedCommit, cause: Exception | None) -> bool:
         try:
             found = self._has_won(proposal, staged)
-        except Exception:  # noqa: BLE001  (as above)
-            found = None
+        except Exception as e:  # noqa: BLE001  (as above)
+            cause, found = cause or e, None
         if found is None:
+            # to delete the staged file would be to delete the version, if the catalog has only not listed it yet
+            why = (
+                str(cause or "").rstrip(".")
+                or f"it reports that version {proposal.version} is taken, and does not list it"
+            )
             raise CommitStateUnknownError(
-                f"Whether the catalog ratified version {proposal.version} is not known: {cause}. Query it for txnId "
+                f"Whether the catalog ratified version {proposal.version} is not known: {why}. Query it for txnId "
                 f"{proposal.txn_id} before trying again; nothing was deleted.",
                 version=proposal.version,
                 txn_id=proposal.txn_id,
@@ -105,19 +110,35 @@ class CatalogCommitter:
     def publish(self, version: int) -> None:
         """Copy every ratified commit up to a version into the log, oldest first, and report the catalog.
 
-        A file that another writer published already is the same commit. Protocol: Publishing Commits.
+        Protocol: Publishing Commits.
+
+        Raises
+        ------
+        LogError
+            The log has another commit in the place of one: it is not reported, so that the catalog keeps its own.
         """
         _, commits = self._catalog.latest(None)
         for commit in sorted(commits, key=lambda c: c.version):
             if commit.version > version:
                 break
-            self._storage.put_if_absent(f"{LOG_DIRECTORY}/{commit_name(commit.version)}", self._content(commit))
+            path, data = f"{LOG_DIRECTORY}/{commit_name(commit.version)}", self._content(commit)
+            if self._storage.put_if_absent(path, data) == "exists" and self._read(path) != data:
+                raise LogError(
+                    f"{path} is not the commit that the catalog ratified as version {commit.version}, which is not "
+                    "published: the log was damaged, or the catalog restored from a backup. Readers get the commit "
+                    "from the catalog. Move the file elsewhere; the next commit publishes the catalog's.",
+                    version=commit.version,
+                    path=path,
+                )
             self._catalog.published(commit.version)
 
     def _content(self, commit: StagedCommit) -> bytes:
         if isinstance(commit.content, bytes):
             return commit.content
         path = commit.content if "/" in commit.content else f"{STAGED_DIRECTORY}/{commit.content}"
+        return self._read(path)
+
+    def _read(self, path: str) -> bytes:
         (data,) = self._storage.read([RangeRequest(path)])
         return bytes(data)
 

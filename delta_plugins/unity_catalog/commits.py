@@ -177,9 +177,20 @@ class UnityCommits:
     def _publish_all(self) -> None:
         """Publish what writers that failed have left: the catalog tracks a few unpublished commits only."""
         for commit in self.latest()[1]:
-            (data,) = self._storage.read([RangeRequest(f"{STAGED_DIRECTORY}/{commit.content!s}")])
-            self._storage.put_if_absent(f"{LOG_DIRECTORY}/{commit_name(commit.version)}", bytes(data))
+            path = f"{LOG_DIRECTORY}/{commit_name(commit.version)}"
+            data = self._read(f"{STAGED_DIRECTORY}/{commit.content!s}")
+            if self._storage.put_if_absent(path, data) == "exists" and self._read(path) != data:
+                raise CommitError(
+                    f"The catalog has no room for more commits of {self._name}, and version {commit.version} can't be "
+                    f"published: {path} is another commit. Move the file elsewhere, and try again.",
+                    version=commit.version,
+                    name=self._name,
+                )
             self.published(commit.version)
+
+    def _read(self, path: str) -> bytes:
+        (data,) = self._storage.read([RangeRequest(path)])
+        return bytes(data)
 
     def published(self, version: int) -> None:
         """Report the catalog that every version up to this one is in the log.

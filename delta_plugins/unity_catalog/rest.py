@@ -226,7 +226,7 @@ class Api:
             )
         if status == 404:
             raise CatalogNameNotFoundError(
-                f"{place} has no {subject}.{said} Check the spelling: catalog.schema.table.", **facts
+                f"{place} does not have {subject}.{said} Check the spelling: catalog.schema.table.", **facts
             )
         if status == 409 or code.endswith("ALREADY_EXISTS"):
             raise CatalogConflictError(f"{place} rejects the request for {subject}: it conflicts.{said}", **facts)

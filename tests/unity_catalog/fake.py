@@ -130,14 +130,21 @@ class FakeCatalog:
         except PermissionError:
             return 403, _error("PERMISSION_DENIED", f"no {operation} for the token {self.token}")
 
+    def _has_no(self, table: str) -> bool:
+        return table not in [t["table_id"] for t in self.tables.values()]
+
     def _get_delta(self, rest: str, query: Any, body: dict[str, Any]) -> tuple[int, Any]:
         table = body["table_id"]
+        if self._has_no(table):
+            return 404, _error("TABLE_NOT_FOUND", f"Table not found: {table}")
         known = sorted((c for c in self.commits.get(table, [])), key=lambda c: int(c["version"]))
         chosen = [c for c in known if c["version"] >= body["start_version"]][: self.page_length]
         return 200, {"commits": chosen[::-1], "latest_table_version": self.latest.get(table, -1)}
 
     def _post_delta(self, rest: str, query: Any, body: dict[str, Any]) -> tuple[int, Any]:
         table = body["table_id"]
+        if self._has_no(table):
+            return 404, _error("TABLE_NOT_FOUND", f"Table not found: {table}")
         known = self.commits.setdefault(table, [])
         latest = self.latest.get(table, 0)
         if (info := body.get("commit_info")) is not None:

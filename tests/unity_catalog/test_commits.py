@@ -14,12 +14,15 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import (
+    CatalogNameNotFoundError,
     CatalogRequiredError,
     CatalogResponseError,
+    CatalogUnavailableError,
     CommitConflictError,
     CommitError,
     CommitStateUnknownError,
     TableExistsError,
+    UnsupportedOperationError,
 )
 from delta_core.kernel.plugins.catalog import StagedCommit
 from delta_plugins.unity_catalog.catalog import UnityCatalog
@@ -252,3 +255,109 @@ def test_file_outside_of_the_staged_ones_is_rejected(fake: FakeCatalog, log: Pat
     fake.commits[table_id] = [{"version": 1, "timestamp": 1, "file_name": "../../other/_delta_log/1.json"}]
     with pytest.raises(CatalogResponseError, match="no name of a file"):
         DeltaTable(URI, storage_options=options)
+
+
+def _hidden(monkeypatch: pytest.MonkeyPatch, latest: Callable[..., Any]) -> None:
+    """Let the catalog list its commits so, from the answer to the next proposal on."""
+    propose = UnityCommits.propose
+
+    def then_hidden(self: UnityCommits, version: int, commit: StagedCommit) -> object:
+        found = propose(self, version, commit)
+        monkeypatch.setattr(UnityCommits, "latest", latest)
+        return found
+
+    monkeypatch.setattr(UnityCommits, "propose", then_hidden)
+
+
+def _unavailable(self: UnityCommits, since: int | None = None) -> Any:
+    raise CatalogUnavailableError("The server is down.")
+
+
+@pytest.mark.parametrize("latest", [_unavailable, lambda self, since=None: (0, [])], ids=["down", "stale"])
+def test_commit_whose_conflict_may_be_its_own_is_kept(
+    fake: FakeCatalog, log: Path, options: dict[str, str], latest: Callable[..., Any]
+) -> None:
+    # the answer is lost, and the second request conflicts with the first one
+    fake.faults.append(Fault("POST /delta", None, acts=True))
+    with pytest.MonkeyPatch.context() as patch:
+        _hidden(patch, latest)
+        with pytest.raises(CommitStateUnknownError, match="version 1"):
+            _append(options)
+    assert len(_staged(log)) == 1
+    assert (DeltaTable(URI, storage_options=options).version(), _ids(options)) == (1, [1, 2, 3])
+
+
+def _unpublished(fake: FakeCatalog, log: Path) -> None:
+    """Let the last commit be ratified and not published, as after its writer was killed."""
+    name = _staged(log)[-1]
+    version = int(name.partition(".")[0])
+    table_id = fake.tables["main.sales.managed"]["table_id"]
+    fake.commits[table_id].append({"version": version, "timestamp": 1, "file_name": name})
+    (log / f"{version:020d}.json").unlink()
+
+
+def test_other_commit_in_the_log_does_not_replace_a_ratified_one(
+    fake: FakeCatalog, log: Path, options: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    _append(options)
+    (log / f"{2:020d}.json").write_text('{"commitInfo":{"operation":"of another history"}}\n')
+    _append(options)
+    assert "not the commit that the catalog ratified as version 2" in caplog.text
+    ((kept,),) = fake.commits.values()
+    assert kept["version"] == 2
+    assert (DeltaTable(URI, storage_options=options).version(), _ids(options)) == (2, [1, 1, 2, 2, 3, 3])
+    (log / f"{2:020d}.json").unlink()
+    _append(options)
+    assert list(fake.commits.values()) == [[]]
+    assert DeltaTable(URI, storage_options=options).count() == 9
+
+
+def test_full_catalog_rejects_a_commit_while_the_log_has_another_one(
+    fake: FakeCatalog, log: Path, options: dict[str, str]
+) -> None:
+    _append(options)
+    _unpublished(fake, log)
+    (log / f"{1:020d}.json").write_text('{"commitInfo":{"operation":"of another history"}}\n')
+    fake.most_commits = 1
+    with pytest.raises(CommitError, match="no room for more commits"):
+        _append(options)
+    assert (DeltaTable(URI, storage_options=options).version(), _ids(options)) == (1, [1, 2, 3])
+
+
+MAINTENANCE: dict[str, Callable[[DeltaTable], Any]] = {
+    "vacuum": lambda t: t.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True),
+    "compact": lambda t: t.optimize.compact(),
+    "z_order": lambda t: t.optimize.z_order(["id"]),
+    "purge": lambda t: t.optimize.purge(),
+    "cleanup": lambda t: t.cleanup_metadata(),
+    "compact_logs": lambda t: t.compact_logs(0, 1),
+}
+
+
+@pytest.mark.parametrize("operation", MAINTENANCE)
+def test_maintenance_by_writers_is_rejected(
+    fake: FakeCatalog, log: Path, options: dict[str, str], operation: str
+) -> None:
+    _append(options)
+    _append(options)
+    _unpublished(fake, log)
+    before = sorted(str(p) for p in log.parent.rglob("*"))
+    with pytest.raises(UnsupportedOperationError, match="does not allow"):
+        MAINTENANCE[operation](DeltaTable(URI, storage_options=options))
+    assert sorted(str(p) for p in log.parent.rglob("*")) == before
+    assert _ids(options) == [1, 1, 2, 2, 3, 3]
+
+
+def test_commit_on_a_table_that_was_dropped_is_rejected(
+    fake: FakeCatalog, unity: UnityCatalog, log: Path, options: dict[str, str]
+) -> None:
+    _append(options)
+    table = DeltaTable(URI, storage_options=options)
+    unity.drop("main.sales.managed")
+    with pytest.raises(CatalogNameNotFoundError):
+        table.delete("id = 1")
+    # a table of the same name is another one
+    unity.create("main.sales.managed", ROWS.schema)
+    with pytest.raises(CatalogNameNotFoundError):
+        table.delete("id = 1")
+    assert DeltaTable(URI, storage_options=options).version() == 0

@@ -14,6 +14,7 @@ _OPERATIONS = {
     "vacuum": ("VACUUM", "vacuum"),
     "cleanup": ("metadata cleanup", "cleanup_metadata"),
     "compact_log": ("log compaction", "compact_logs"),
+    "optimize": ("OPTIMIZE and REORG", "optimize"),
 }
 
 
