@@ -22,7 +22,7 @@ __all__ = ["convert"]
 
 
 #: Options of one form of the command alone, as click names them.
-_IN_PLACE = ("strategy", "mode", "no_statistics", "name", "description")
+_IN_PLACE = ("strategy", "mode", "no_statistics", "no_sink_log", "null_on_failed_cast", "name", "description")
 _TO_ANOTHER = ("tag", "branch", "columns", "partition_by", "row_ids", "without", "file_version")
 
 
@@ -68,6 +68,14 @@ _TO_ANOTHER = ("tag", "branch", "columns", "partition_by", "row_ids", "without",
     help="The treatment of a folder that is a table already; append adds files that are new since it was converted.",
 )
 @click.option("--no-statistics", is_flag=True, help="Record the number of rows only, no bounds and counts of nulls.")
+@click.option(
+    "--no-sink-log",
+    is_flag=True,
+    help="Take all files, also those that the log of a streaming query of Spark (_spark_metadata) does not name.",
+)
+@click.option(
+    "--null-on-failed-cast", is_flag=True, help="Make a value of a partition null that is none of its column's type."
+)
 @click.option(
     "--property", "properties", multiple=True, metavar="KEY=VALUE", callback=pairs, help="A table property; repeatable."
 )
@@ -133,6 +141,8 @@ def _in_place(
         target.storage_options or None,
         collect_stats=not options["no_statistics"],
         dry_run=dry_run,
+        null_on_failed_cast=options["null_on_failed_cast"],
+        use_sink_log=not options["no_sink_log"],
     )
     if done is not None:
         facts = {"files": done["num_files"]}

@@ -72,6 +72,8 @@ class FolderFiles(Struct, frozen=True):
     unnamed : tuple of str
         Files whose names are no UTF-8, so that no log can name them: with halves of surrogate pairs, as Python spells
         them. They are not among ``files``.
+    irregular : tuple of str
+        The pipes, sockets and devices in these folders.
     """
 
     files: pa.RecordBatch
@@ -81,6 +83,7 @@ class FolderFiles(Struct, frozen=True):
     links_to_files: tuple[str, ...] = ()
     links_to_folders: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
+    irregular: tuple[str, ...] = ()
 
 
 class RangeRequest(Struct, frozen=True):

@@ -14,7 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.engines.records import WALKED_FILE, FolderFiles
-from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
+from delta_core.errors import (
+    InvalidArgumentError,
+    IrregularFileError,
+    SchemaError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
 from delta_core.kernel.commit.options import AddAction
 from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.log.names import LOG_DIRECTORY
@@ -281,6 +287,8 @@ def _with_links(context: TableContext, files: pa.Table, parts: Sequence[FolderFi
     ------
     InvalidArgumentError
         For a link that leads nowhere, to a folder, or to a file that is taken already, and for a name that is no UTF-8.
+    IrregularFileError
+        For a pipe, a socket or a device with the name of a Parquet file.
     """
     where, storage = context.log.uri, context.log.engine.storage
     unnamed = next((name for part in parts for name in part.unnamed if _is_parquet(name)), None)
@@ -288,6 +296,9 @@ def _with_links(context: TableContext, files: pa.Table, parts: Sequence[FolderFi
         raise InvalidArgumentError(
             f"The name of {unnamed!a} in {where} is no UTF-8, in which logs spell paths. Rename the file.", path=unnamed
         )
+    irregular = next((name for part in parts for name in part.irregular if _is_parquet(name)), None)
+    if irregular is not None:
+        raise IrregularFileError.of(irregular)
     folder = next((link for part in parts for link in part.links_to_folders if _is_shown(link)), None)
     if folder is not None:
         raise InvalidArgumentError(

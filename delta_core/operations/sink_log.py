@@ -18,7 +18,10 @@ __all__ = ["files_of_sink"]
 _FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"(\d+)(\.compact)?")
 _VERSION = "v1"
-_REMEDY = "Restore the file; to take the files that are there instead, pass use_sink_log=False."
+_REMEDY = (
+    "Restore the file; to take the files that are there instead, pass use_sink_log=False (on the command line "
+    "--no-sink-log)."
+)
 
 
 def files_of_sink(storage: Storage, paths: list[str]) -> pa.Array | None:

@@ -33,7 +33,7 @@ __all__ = [
     "text_hashes",
 ]
 
-_FILE, _FOLDER, _LINK = 0, 1, 2
+_FILE, _FOLDER, _LINK, _OTHER = 0, 1, 2, 3
 
 
 class Folder(Struct, frozen=True):
@@ -51,6 +51,8 @@ class Folder(Struct, frozen=True):
         How many names there are, of whatever kind.
     unnamed : list of str
         Files whose names are no UTF-8, as `os.fsdecode` spells them.
+    irregular : list of str
+        Its pipes, sockets and devices, with the prefix.
     """
 
     paths: pa.Array[Any]
@@ -60,6 +62,7 @@ class Folder(Struct, frozen=True):
     links: list[str]
     num_entries: int
     unnamed: list[str]
+    irregular: list[str]
 
 
 def list_folder(folder: str, prefix: str = "") -> Folder:
@@ -85,8 +88,11 @@ def list_folder(folder: str, prefix: str = "") -> Folder:
         taken &= are_texts
     chosen = np.flatnonzero(taken)
     paths = everything if len(chosen) == len(table) else everything.take(number_array(chosen))
-    rest = {kind: [os.fsdecode(data[ends[i] : ends[i + 1]]) for i in np.flatnonzero(kinds == kind)] for kind in (1, 2)}
-    return Folder(paths, table[chosen, 1], table[chosen, 2], rest[_FOLDER], rest[_LINK], len(table), unnamed)
+    folders, links, irregular = (
+        [os.fsdecode(data[ends[i] : ends[i + 1]]) for i in np.flatnonzero(kinds == kind)]
+        for kind in (_FOLDER, _LINK, _OTHER)
+    )
+    return Folder(paths, table[chosen, 1], table[chosen, 2], folders, links, len(table), unnamed, irregular)
 
 
 def _is_text(name: bytes) -> bool:

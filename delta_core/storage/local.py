@@ -261,6 +261,7 @@ class LocalStorage(CrossStoreStorage):
             tuple(link for link in links if link not in to_folders),
             to_folders,
             tuple(name for f in found for name in f.unnamed),
+            tuple(name for f in found for name in f.irregular),
         )
         return files, [folder for f in found for folder in f.folders]
 
@@ -269,7 +270,7 @@ class LocalStorage(CrossStoreStorage):
             with StoreErrors("list", folder, self.root, _MISSING):
                 return parts.list_folder(self._prefix + folder, f"{folder}/" if folder else "")
         except _MISSING:  # deleted meanwhile, or another entry took its place
-            return parts.Folder(pa.nulls(0, pa.string()), _NONE, _NONE, [], [], 1, [])
+            return parts.Folder(pa.nulls(0, pa.string()), _NONE, _NONE, [], [], 1, [], [])
 
     def _targets(self, links: Sequence[str]) -> Iterator[str]:
         """Yield what links lead to below the root."""

@@ -282,7 +282,7 @@ def convert_to_deltalake(
     SchemaMismatchError
         If two files have columns of one name but not of one type or spelling.
     DataFileError
-        If a file is no Parquet file, or a damaged one.
+        If a file is no Parquet file, or a damaged one; an IrregularFileError for a pipe, a socket or a device.
     UnsupportedOperationError
         With ``append``, if the table was changed by other operations.
 

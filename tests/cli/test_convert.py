@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,35 @@ def test_options_of_the_other_form_are_rejected_by_name(run: Any, tmp_path: Path
     assert found.code == 2
     assert named in found.err
     assert not (tmp_path / "t").exists()
+
+
+def test_files_that_no_batch_of_a_streaming_query_named_are_taken_on_request(run: Any, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"id": [1]}), tmp_path / f"{name}.parquet")
+    (tmp_path / "_spark_metadata").mkdir()
+    entry = {
+        "path": (tmp_path / "a.parquet").as_uri(),
+        "size": 1,
+        "isDir": False,
+        "modificationTime": 1,
+        "action": "add",
+    }
+    (tmp_path / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps(entry)}")
+    assert run("convert", tmp_path, "--dry-run", "--json").json == {"files": 1}
+    assert run("convert", tmp_path, "--no-sink-log", "--dry-run", "--json").json == {"files": 2}
+
+
+def test_value_of_another_type_becomes_null_on_request(run: Any, tmp_path: Path) -> None:
+    for year in ("2026", "unknown"):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(pa.table({"id": [1]}), tmp_path / f"year={year}" / "a.parquet")
+    assert "unknown" in run("convert", tmp_path, "--partition", "year=integer").err
+    run("convert", tmp_path, "--partition", "year=integer", "--null-on-failed-cast")
+    years = DeltaTable(str(tmp_path)).to_pyarrow_table()["year"].to_pylist()
+    assert sorted(years, key=str) == [2026, None]
+
+
+@pytest.mark.parametrize("option", ["--no-sink-log", "--null-on-failed-cast"])
+def test_options_of_conversions_in_place_are_rejected_with_a_destination(run: Any, tmp_path: Path, option: str) -> None:
+    found = run("convert", tmp_path, tmp_path / "x", "--to", "lance", option)
+    assert f"{option} works without DESTINATION only" in found.err

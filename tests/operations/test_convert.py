@@ -6,6 +6,9 @@ import datetime as dt
 import json
 import os
 import shutil
+import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from delta_core import DeltaTable, Schema, write_deltalake
 from delta_core.errors import (
     DataFileError,
     InvalidArgumentError,
+    IrregularFileError,
     SchemaError,
     SchemaMismatchError,
     TableExistsError,
@@ -337,3 +341,34 @@ def test_advice_for_names_that_need_column_mapping_can_be_followed(
     data = pq.read_table(tmp_path / "f" / "a.parquet")
     write_deltalake(tmp_path / "t", data, configuration={"delta.columnMapping.mode": "name"})
     assert rows(tmp_path / "t") == data.to_pylist()
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+@pytest.mark.parametrize("make", [_pipe, _socket, _device])
+@pytest.mark.parametrize("folder", ["", "p=1"])
+def test_irregular_file_is_rejected_by_name(tmp_path: Path, make: Callable[[Path], None], folder: str) -> None:
+    root = tmp_path / "t"
+    (root / folder).mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), root / folder / "a.parquet")
+    make(root / folder / "_b.parquet")
+    make(root / folder / "c.txt")
+    by = pa.schema([("p", pa.int64())]) if folder else None
+    strategy: Any = "hive" if folder else None
+    assert convert_to_deltalake(root, partition_by=by, partition_strategy=strategy, dry_run=True) == {"num_files": 1}
+    make(root / folder / "d.parquet")
+    with pytest.raises(IrregularFileError, match=r"d\.parquet is a pipe, a socket or a device"):
+        convert_to_deltalake(root, partition_by=by, partition_strategy=strategy)
+    assert not (root / "_delta_log").exists()
