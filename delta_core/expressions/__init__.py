@@ -12,6 +12,7 @@ with lazy_imports(__name__):
         to_condition as to_condition,
         to_expression as to_expression,
     )
+    from delta_core.expressions.functions import is_builtin as is_builtin
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.skipping import SkippingPlan as SkippingPlan, plan_skipping as plan_skipping
     from delta_core.expressions.sql import parse_sql as parse_sql

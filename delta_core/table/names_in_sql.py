@@ -54,7 +54,7 @@ def replace_names(sql: str, engine: str, depth: int) -> tuple[str, dict[str, str
                 edits.append((qualifier[0].meta["start"], qualifier[-1].meta["end"] + 1, alias))
     for start, end, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[end:]
-    return sql, {_registered(t.parts): ".".join(_part(p.name) for p in t.parts) for t in named}
+    return sql, {name: name for name in (_registered(t.parts) for t in named)}
 
 
 def _positions(table: Any) -> tuple[int, int] | None:
@@ -71,20 +71,24 @@ def _key(parts: Any) -> Parts:
 
 
 def _registered(parts: Any) -> str:
-    return ".".join(p.name for p in parts)
+    # the full name: two names whose parts have dots may have the same characters without quotes
+    return ".".join(_part(p.name) for p in parts)
 
 
 def _aliases(tables: list[Any]) -> dict[Parts, str]:
     """Return by which name columns of each table are qualified: its last part, unless several tables have that."""
     keys: dict[str, set[Parts]] = defaultdict(set)
     for t in tables:
-        keys[t.parts[-1].name.lower()].add(_key(t.parts))
+        keys[_last(t)].add(_key(t.parts))
     return {
-        _key(t.parts): quoted_name(
-            t.parts[-1].name if len(keys[t.parts[-1].name.lower()]) == 1 else _registered(t.parts)
-        )
+        _key(t.parts): quoted_name(t.parts[-1].name if len(keys[_last(t)]) == 1 else _registered(t.parts))
         for t in tables
     }
+
+
+def _last(table: Any) -> str:
+    """Return what DataFusion compares of an alias: it takes what precedes a dot in it for a schema."""
+    return str(table.parts[-1].name.lower().rpartition(".")[2])
 
 
 def _table_edits(table: Any, sql: str, aliases: dict[Parts, str]) -> Iterator[tuple[int, int, str]]:
@@ -100,4 +104,6 @@ def quoted_name(name: str) -> str:
 
 def _part(name: str) -> str:
     """Return a part of a name as `split_name` reads it."""
-    return f"`{name}`" if set(name) & set('."/') else name
+    if not set(name) & set('.`"/'):
+        return name
+    return f'"{name}"' if "`" in name else f"`{name}`"

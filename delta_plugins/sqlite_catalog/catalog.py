@@ -35,6 +35,12 @@ _APPLICATION = int.from_bytes(b"dnam")
 _LAYOUT = 1
 #: How long a call waits for the transactions of others, in s.
 PATIENCE_S = 60.0
+#: The kinds of SQLite's errors that a damaged file has; the others are of the disk, of locks and of permissions.
+_DAMAGED = frozenset({
+    sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERNAL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_EMPTY, sqlite3.SQLITE_SCHEMA,
+    sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_NOTADB,
+})  # fmt: skip
 _TABLES = """
 CREATE TABLE tables (
     schema_name TEXT NOT NULL COLLATE NOCASE, table_name TEXT NOT NULL COLLATE NOCASE, location TEXT NOT NULL,
@@ -280,7 +286,13 @@ class SqliteCatalog:
         with self._errors(), closing(self._connect("rw")) as connection:
             if not self._check(connection):
                 return []
-            return connection.execute(query, values).fetchall()
+            rows = connection.execute(query, values).fetchall()
+            if not rows and (found := connection.execute("PRAGMA integrity_check(1)").fetchall()) != [("ok",)]:
+                # a name that an index lacks, or a table that was cut, is not a missing name
+                raise self._damaged(str(found[0][0]) if found else "it can't be checked")
+            if not all(isinstance(value, str) for row in rows for value in row):
+                raise self._damaged("it has values that are no texts")
+            return rows
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
@@ -330,18 +342,24 @@ class SqliteCatalog:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as e:
-            raise CatalogUnavailableError(
-                f"The catalog {self._path} can't be used now: {e}. Check that the folder exists and is writable, that "
-                "the disk has room, and that no process holds the file locked.",
-                endpoint=str(self._path),
-            ) from e
         except sqlite3.DatabaseError as e:
-            raise CatalogError(
-                f"{self._path} is no catalog of names, or is damaged: {e}. Restore it from a backup, or choose another "
-                "file.",
-                endpoint=str(self._path),
-            ) from e
+            # the low byte is the kind of the error, the others specify it further
+            if getattr(e, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGED:
+                raise CatalogUnavailableError(
+                    f"The catalog {self._path} can't be used now: {e}. Check that the folder exists and is writable, "
+                    "that the disk has room, and that no process holds the file locked.",
+                    endpoint=str(self._path),
+                ) from e
+            raise self._damaged(str(e)) from e
+        except UnicodeDecodeError as e:  # of a message of SQLite, which repeats what it found in the file
+            raise self._damaged("it has texts that are no UTF-8") from e
+
+    def _damaged(self, why: str) -> CatalogError:
+        return CatalogError(
+            f"{self._path} is no catalog of names, or is damaged: {why}. Restore it from a backup, or choose another "
+            "file.",
+            endpoint=str(self._path),
+        )
 
     def _missing(self, what: str, remedy: str) -> CatalogNameNotFoundError:
         return CatalogNameNotFoundError(

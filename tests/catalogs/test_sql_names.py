@@ -123,3 +123,16 @@ def test_command_line_reports_a_name_that_is_missing(
 ) -> None:
     assert "has no table sales.none" in run("head", "sales.none", "--catalog", str(tmp_path / "names.db"), code=1)
     assert "--catalog" in run("sql", "SELECT 1", code=2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_names_whose_parts_have_dots_or_quotes_are_distinct(tmp_path: Path, engine: str) -> None:
+    pytest.importorskip(engine)
+    names = open_catalog(tmp_path / "names.db")
+    for number, name in enumerate(["`a.b`.c", "a.`b.c`", '"x`y".z']):
+        write_deltalake(str(tmp_path / str(number)), pa.table({"id": [number]}))
+        names.register(name, tmp_path / str(number))
+    query = QueryBuilder(engine=engine, catalog=names)
+    both = query.execute('SELECT "a.b".c.id AS first, a."b.c".id AS second FROM "a.b".c, a."b.c"').read_all()
+    assert both.to_pylist() == [{"first": 0, "second": 1}]
+    assert query.execute('SELECT id FROM "x`y".z').read_all()["id"].to_pylist() == [2]

@@ -269,3 +269,38 @@ def test_forked_process_uses_the_catalog(names: NameCatalog, cities: Path) -> No
     command = [sys.executable, "-c", _FORK, str(cities.parent / "names.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "['a.c']"
+
+
+def test_no_damaged_byte_changes_a_name(names: NameCatalog, cities: Path, tmp_path: Path) -> None:
+    for name in ("sales.cities", "sales.towns", "archive.cities"):
+        names.register(name, cities)
+    file = tmp_path / "names.db"
+    sound = file.read_bytes()
+    expected = _locations(names)
+    found = set()
+    # every byte that is not zero, and some of the others, which are free space
+    for at in [i for i, byte in enumerate(sound) if byte or i % 97 == 0]:
+        file.write_bytes(sound[:at] + bytes([sound[at] ^ 0xFF]) + sound[at + 1 :])
+        try:
+            assert _locations(names) == expected, at
+        except CatalogError as e:
+            found.add(type(e))
+    assert found == {CatalogError}, "no name is missing, and no lock or disk is to blame"
+
+
+def _locations(names: NameCatalog) -> dict[str, str]:
+    listed = [name for schema in names.schemas() for name in names.tables(schema)]
+    return {name: names.table(name).location for name in [*listed, "sales.cities"]}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 0.9])
+def test_file_that_was_cut_is_damaged(names: NameCatalog, cities: Path, tmp_path: Path, share: float) -> None:
+    names.register("sales.cities", cities)
+    file = tmp_path / "names.db"
+    sound = file.read_bytes()
+    file.write_bytes(sound[: int(len(sound) * share)])
+    if not share:
+        assert names.schemas() == []  # an empty file has no catalog yet
+        return
+    with pytest.raises(CatalogError, match="is damaged"):
+        names.table("sales.cities")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pluggy
 
+from delta_core import expressions
 from delta_core.errors import (
     FeatureRequirementError,
     HookContractError,
@@ -243,13 +244,11 @@ def _contract_errors(plugins: Mapping[str, Any]) -> dict[str, PluginError]:
 def _named_functions(functions: Iterable[Function]) -> dict[str, Function]:
     found: dict[str, Function] = {}
     for f in functions:
-        from delta_core.expressions.functions import is_builtin  # takes milliseconds, and most registries have none
-
         if not isinstance(f, Function):
             raise InvalidArgumentError(
                 f"PluginRegistry has {f!r} among its functions, expected a Function: row_function(...).as_function()."
             )
-        if is_builtin(f.name) or f.name != f.name.lower() or f.name in found:
+        if expressions.is_builtin(f.name) or f.name != f.name.lower() or f.name in found:
             raise InvalidArgumentError(
                 f"PluginRegistry has a function named {f.name!r}, expected a lower-case name that is neither built in "
                 "nor that of another function: as_function(name) sets it."
