@@ -208,7 +208,7 @@ class Api:
     def _fail(self, status: int, found: bytes, headers: Any, subject: str) -> NoReturn:
         if 300 <= status < 400:
             self._redirected(subject)
-        code, text = _reason(found)
+        code, text = (self._hidden(part) for part in _reason(found))
         said = f" It reports{f' {code}' if code else ''}: {self._shown(text)}" if text else ""
         facts = {"endpoint": self.url, "name": subject, "status": status, "code": code}
         place = f"Unity Catalog at {self.url}"
@@ -238,9 +238,12 @@ class Api:
             )
         raise CatalogError(f"{place} failed for {subject} with status {status}.{said}", **facts)
 
-    def _shown(self, text: str) -> str:
+    def _hidden(self, text: str) -> str:
+        """Return a text of the server without the token."""
         token = self._settings.token
-        text = text.replace(token, "***") if token else text
+        return text.replace(token, "***") if token else text
+
+    def _shown(self, text: str) -> str:
         text = text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"
         return text if text.endswith((".", "…")) else f"{text}."
 

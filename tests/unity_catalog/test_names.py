@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -288,3 +289,13 @@ def test_catalog_shows_no_token(fake: FakeCatalog) -> None:
     fake.add("main.sales.t", "file:///nowhere")
     catalog = open_unity("unity", {"unity_catalog_url": fake.url, "unity_catalog_token": TOKEN})
     assert TOKEN not in repr(catalog) + repr(catalog.api) + repr(catalog.table("main.sales.t"))
+
+
+def test_token_that_a_server_repeats_is_hidden(fake: FakeCatalog) -> None:
+    fake.token = TOKEN
+    unity = open_unity("unity", {"unity_catalog_url": fake.url, "unity_catalog_token": TOKEN})
+    answer = {"error_code": f"CODE_{TOKEN}", "message": f"no {TOKEN}"}
+    fake.faults.append(Fault("GET /tables", 400, json.dumps(answer).encode()))
+    with pytest.raises(CatalogError, match=r"CODE_\*\*\*: no \*\*\*") as e:
+        unity.record("main.sales.t")
+    assert TOKEN not in repr(e.value) + repr(e.value.facts)
