@@ -535,7 +535,11 @@ def uses(expression: Expression, path: Sequence[str]) -> bool:
     return any(f[: len(prefix)] == prefix or prefix[: len(f)] == f for f in found)
 
 
-def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> Expression:
+def transform(
+    expression: Expression,
+    change: Callable[[Leaf], Expression],
+    change_call: Callable[[Call], Expression | None] | None = None,
+) -> Expression:
     """Rebuild an expression with every leaf replaced by ``change(leaf)``.
 
     Parameters
@@ -544,18 +548,25 @@ def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> E
         The expression.
     change : function(Leaf) -> Expression
         Returns the replacement of a leaf, or the leaf itself.
+    change_call : function(Call) -> Expression or None, optional
+        Returns the replacement of a call, whose leaves are not changed; None for a call to be rebuilt.
     """
-    return run(_transform(expression, change))
+    return run(_transform(expression, change, change_call))
 
 
-def _transform(e: Expression, change: Callable[[Leaf], Expression]) -> Steps[Expression]:
+def _transform(
+    e: Expression, change: Callable[[Leaf], Expression], change_call: Callable[[Call], Expression | None] | None
+) -> Steps[Expression]:
     if isinstance(e, Call):
-        args = yield from each(_transform(a, change) for a in e.args)
+        changed = None if change_call is None else change_call(e)
+        if changed is not None:
+            return changed
+        args = yield from each(_transform(a, change, change_call) for a in e.args)
         return replace(e, args=tuple(args), sql="")
     if isinstance(e, EngineCall):
-        values = yield from each(_transform(a, change) for a in e.args)
+        values = yield from each(_transform(a, change, change_call) for a in e.args)
         return replace(e, args=tuple(values))
     if isinstance(e, Cast):
-        arg = yield _transform(e.arg, change)
+        arg = yield _transform(e.arg, change, change_call)
         return replace(e, arg=arg, sql="")
     return e if isinstance(e, (Literal, Values)) else change(e)

@@ -49,6 +49,7 @@ from delta_core.expressions.typing_rules import (
     number,
     overlap,
     rounded,
+    same_nulls,
     signature,
     size,
     struct_field,
@@ -59,9 +60,13 @@ from delta_core.expressions.typing_rules import (
 from delta_core.schema.logical import facts, open_type
 from delta_core.schema.types import PrimitiveType, StructType
 
-__all__ = ["COMPARISONS", "function_names", "is_builtin", "unsupported_name", "resolve_call", "rewrite"]
+__all__ = ["COMPARISONS", "SAME_NULLS", "function_names", "is_builtin", "unsupported_name", "resolve_call", "rewrite"]
 
 COMPARISONS = ("=", "!=", "<=>", "<", "<=", ">", ">=")
+#: Returns its first argument, and fails if that is null in other rows than the second one.
+SAME_NULLS = "same nulls"
+#: What planning makes and no text names.
+_PLANNED = ("between any", SAME_NULLS)
 
 #: ``name: parameters -> result``; parameters after ``|`` may be left out, ``...`` repeats the last one;
 #: ``text`` is STRING or BINARY, ``time`` either timestamp, ``clock`` a time of day too, ``first`` the type of the
@@ -127,7 +132,7 @@ _SPECIAL: dict[str, tuple[Rule, int, int]] = {
     "named_struct": (named_struct, 2, 9999), "array": (array, 0, 9999),
     "size": (size, 1, 1), "array_contains": (array_contains, 2, 2),
     **dict.fromkeys(("map_keys", "map_values"), (map_part, 1, 1)),
-    "hash": (hashed(INTEGER), 1, 9999), "xxhash64": (hashed(LONG), 1, 9999),
+    SAME_NULLS: (same_nulls, 4, 4), "hash": (hashed(INTEGER), 1, 9999), "xxhash64": (hashed(LONG), 1, 9999),
 }  # fmt: skip
 
 
@@ -284,7 +289,7 @@ def function_names() -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                *(name for name in _SPECIAL if name != "between any"),
+                *(name for name in _SPECIAL if name not in _PLANNED),
                 *_named(),
                 *REWRITES,
                 *_OPTIONAL_FORMAT,

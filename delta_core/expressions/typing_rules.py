@@ -262,6 +262,11 @@ def overlap(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     return [a.expression for a in args], BOOLEAN
 
 
+def same_nulls(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take decoded values, what files store, and the feature and the column in errors: no text names it."""
+    return [a.expression for a in args], args[0].type
+
+
 def _fill_void(args: list[Typed]) -> list[Typed]:
     other = next((a.type for a in args if a.type != VOID), VOID)
     return [Typed(cast_to(a, other), other) if a.type == VOID else a for a in args]

@@ -109,10 +109,10 @@ def encoded(path: Path, rows: pa.Table, columns: str, properties: dict[str, str]
     return str(path)
 
 
-def append(uri: str, rows: pa.Table) -> None:
-    write_table(open_context(uri, plugins=PLUGINS), rows, WriteOptions(mode="append"))
+def append(uri: str, rows: pa.Table, plugins: PluginRegistry = PLUGINS) -> None:
+    write_table(open_context(uri, plugins=plugins), rows, WriteOptions(mode="append"))
 
 
-def opened(uri: str) -> Snapshot:
-    found: Snapshot = open_context(uri, plugins=PLUGINS).read(None)
+def opened(uri: str, plugins: PluginRegistry = PLUGINS) -> Snapshot:
+    found: Snapshot = open_context(uri, plugins=plugins).read(None)
     return found

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from delta_core import DeltaTable
 from delta_core.api import (
@@ -34,14 +35,18 @@ from delta_core.api import (
     write_table,
 )
 from delta_core.errors import (
+    CommitConflictError,
     HookContractError,
     InvalidArgumentError,
     PluginConflictError,
+    PluginError,
     SchemaError,
     TypeChangeError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.commit.conflict import IsolationLevel
 from delta_core.kernel.commit.options import AddAction
+from delta_core.kernel.commit.transaction import Transaction
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.operations.register import register_files
 from tests.hooks.encoded_tables import BOUNDS, COLUMNS, NAME, PLUGINS, append, encoded, opened
@@ -425,3 +430,87 @@ def test_external_files_are_not_registered(tmp_path: Path) -> None:
     add = AddAction("other.parquet", Path(uri, "other.parquet").stat().st_size, {})
     with pytest.raises(UnsupportedOperationError, match="files store column 'n' in another form"):
         register_files(open_context(uri, plugins=PLUGINS), opened(uri), [add], [])
+
+
+# --- tables without files ---
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_encoding_is_enabled_and_disabled_while_the_table_has_no_file(tmp_path: Path, is_emptied: bool) -> None:
+    uri = encoded(tmp_path / "t", ROWS, "") if is_emptied else str(tmp_path / "t")
+    if is_emptied:
+        DeltaTable(uri, plugins=PLUGINS).delete()
+    else:
+        create_table(open_context(uri, plugins=PLUGINS), Schema.from_arrow(ROWS.schema))
+    last = opened(uri).version
+    DeltaTable(uri, plugins=PLUGINS).alter.set_table_properties({COLUMNS: "n,text"})
+    append(uri, ROWS)
+    assert opened(uri).scan().to_table().equals(ROWS)
+    stored = [pq.read_table(tmp_path / "t" / p) for p in opened(uri).files.columns(["path"]).column(0).to_pylist()]
+    assert [t["text"].to_pylist() for t in stored] == [["za", "bb", None, "ac"]]
+    if is_emptied:
+        table = DeltaTable(uri, plugins=PLUGINS)
+        table.load_as_version(1)
+        assert table.scan().to_table().equals(ROWS)
+        DeltaTable(uri, plugins=PLUGINS).restore(1)
+        assert opened(uri).state.encodings == {}
+        assert opened(uri).scan().to_table().equals(ROWS)
+        DeltaTable(uri, plugins=PLUGINS).restore(last + 2)
+        assert opened(uri).scan().to_table().equals(ROWS)
+        assert list(opened(uri).state.encodings) == ["n", "text"]
+    DeltaTable(uri, plugins=PLUGINS).delete()
+    DeltaTable(uri, plugins=PLUGINS).alter.unset_table_properties([COLUMNS])
+    append(uri, ROWS)
+    assert opened(uri).state.encodings == {}
+    assert opened(uri).scan().to_table().equals(ROWS)
+
+
+@pytest.mark.parametrize("isolation", [None, "SnapshotIsolation"])
+def test_encoding_that_is_enabled_while_files_are_added_is_rejected(tmp_path: Path, isolation: str | None) -> None:
+    context = open_context(str(tmp_path), plugins=PLUGINS)
+    create_table(context, Schema.from_arrow(ROWS.schema))
+    base = context.read(None)
+    level = None if isolation is None else IsolationLevel(isolation)
+    transaction = Transaction(context, base, "SET TBLPROPERTIES", {}, isolation=level)
+    configuration = {**base.metadata.configuration, COLUMNS: "n"}
+    transaction.set_metadata(replace(base.metadata, configuration=configuration))
+    append(str(tmp_path), ROWS)
+    with pytest.raises(CommitConflictError):
+        transaction.commit()
+    assert opened(str(tmp_path)).scan().to_table().equals(ROWS)
+    assert opened(str(tmp_path)).state.encodings == {}
+
+
+# --- columns that only a predicate uses ---
+
+
+def test_column_of_a_predicate_that_is_decoded_as_null_is_rejected(tmp_path: Path) -> None:
+    good, bad = (decoded_by(f) for f in (lambda a: a.cast(pa.string()), lambda a: pa.nulls(len(a), pa.string())))
+    made(tmp_path, good)
+    table = DeltaTable(str(tmp_path), plugins=PluginRegistry([bad]))
+    for predicate in ("text = 'az'", "plain > 1 and text <> 'x'", "text <=> null", "coalesce(text, 'x') = 'az'"):
+        with pytest.raises(HookContractError, match=r"decode of hook .* returned \d nulls for 1 nulls in column 'text'"):
+            table.scan(["plain"], predicate=predicate).to_table()
+        with pytest.raises(HookContractError, match="in column 'text'"):
+            table.delete(predicate)
+    assert table.version() == 1
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_null_of_an_encoded_column_is_tested_without_decoding(tmp_path: Path, mapped: bool) -> None:
+    def fail(array: pa.Array) -> pa.Array:
+        assert not len(array), "was called"
+        return pa.nulls(0, pa.string())
+
+    properties = {"delta.columnMapping.mode": "name"} if mapped else {}
+    made(tmp_path, decoded_by(lambda a: a.cast(pa.string())), properties=properties)
+    table = DeltaTable(str(tmp_path), plugins=PluginRegistry([decoded_by(fail)]))
+    for predicate, expected in (
+        ("text is null", [3]),
+        ("text is not null", [1, 2, 4]),
+        ("not (text is null) and plain > 1", [2, 4]),
+        ("text is null or plain = 1", [1, 3]),
+    ):
+        assert table.scan(["plain"], predicate=predicate).to_table()["plain"].to_pylist() == expected
+    with pytest.raises(PluginError, match="was called"):
+        table.scan(["plain"], predicate="text is null or text = 'az'").to_table()

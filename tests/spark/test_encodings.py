@@ -18,6 +18,7 @@ from delta_core.api import (
     Call,
     Column,
     ColumnEncoding,
+    Expression,
     Field,
     Function,
     Literal,
@@ -138,6 +139,51 @@ def test_value_that_is_encoded_as_null_is_rejected(spark: Any, tmp_path: Path) -
     with pytest.raises(DeltaError, match=r"probe\.losing encodes a value of column 'text' as null"):
         write(spark.createDataFrame(rows), str(tmp_path), "append", plugins=registry)
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def _decoded_by(decode: Expression) -> PluginRegistry:
+    """Return a plugin that stores texts as they are, and decodes them by an expression."""
+
+    class Decoder:
+        FEATURE = TableFeature("probe.decoder", "reader+writer", "Decodes texts.")
+
+        @staticmethod
+        @hookimpl
+        def column_encodings() -> Iterable[ColumnEncoding]:
+            text = Column(("it's",))
+            return [ColumnEncoding("probe.decoder", text.path, PrimitiveType("string"), text, decode)]
+
+    return PluginRegistry([Decoder])
+
+
+def test_value_that_is_decoded_as_null_is_not_lost(spark: Any, tmp_path: Path) -> None:
+    text, string = Column(("it's",)), PrimitiveType("string")
+    good = _decoded_by(text)
+    rows = pa.table({"it's": ["a", "b", None], "n": pa.array([1, 2, 3], pa.int64())})
+    context = open_context(str(tmp_path), plugins=good)
+    create_table(context, Schema.from_arrow(rows.schema), features=["probe.decoder"])
+    append(str(tmp_path), rows, good)
+    for decode, words in (
+        (Call("nullif", (text, Literal("a", string))), "decodes a value of column \"it's\" as null"),
+        (Call("coalesce", (text, Literal("x", string))), "decodes null of column \"it's\" as a value"),
+    ):
+        bad = _decoded_by(decode)
+        table = SparkTable.forPath(spark, str(tmp_path), plugins=bad)
+        source = spark.createDataFrame(pa.table({"n": [1, 3]}))
+        merge = table.alias("t").merge(source.alias("s"), "t.n = s.n").whenMatchedUpdate(set={"n": F.lit(9)})
+        for change in (
+            lambda: read(spark, str(tmp_path), plugins=bad).toArrow(),
+            lambda: read(spark, str(tmp_path), plugins=bad, predicate="`it's` <> 'b'").select("n").toArrow(),
+            lambda: table.update(set={"n": F.lit(9)}),
+            merge.execute,
+            lambda: table.delete("`it's` <> 'b'"),
+        ):
+            with pytest.raises(Exception, match=rf"probe\.decoder {words}; expected null for null"):
+                change()
+        assert opened(str(tmp_path), bad).version == 1
+    assert_same_rows(opened(str(tmp_path), good).scan().to_table(), rows)
+    found = read(spark, str(tmp_path), plugins=good)
+    assert [found.where(f"`it's` IS {word}NULL").count() for word in ("", "NOT ")] == [1, 2]
 
 
 def test_generated_values_that_spark_can_not_report_are_rejected(spark: Any, tmp_path: Path) -> None:

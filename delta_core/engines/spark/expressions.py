@@ -24,7 +24,7 @@ from delta_core.expressions.ast import (
     is_portable,
     leaves,
 )
-from delta_core.expressions.functions import is_builtin
+from delta_core.expressions.functions import SAME_NULLS, is_builtin
 from delta_core.expressions.members import expand
 from delta_core.expressions.plugin_functions import Function
 from delta_core.expressions.printing import format_sql
@@ -72,6 +72,8 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
             raise InternalError(f"{e.sql} has no text of its own; it is a part of a Column.")
         if not isinstance(e, Call):
             return place(e)
+        if e.function == SAME_NULLS:
+            return _same_nulls(*(yield from each(map(visit, e.args[:2]))), *e.args[2:])
         first = tuple((yield from each(map(visit, e.args[: _num_values(e)]))))
         args = (*first, *_constants(e.args[_num_values(e) :]))
         function = functions.get(e.function)
@@ -87,6 +89,20 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
     for name, call in reversed(calls.items()):  # an outer call was made after those within it
         text = text.replace(name, call)
     return text
+
+
+def _same_nulls(values: Expression, stored: Expression, feature: Expression, column: Expression) -> Expression:
+    """Return decoded values; the job fails if they are null in other rows than what files store."""
+    text = (
+        f"delta_core: {feature.value} decodes {{}} of column {column.value!r} as {{}}; expected null for null, and for "  # type: ignore[union-attr]
+        "nothing else"
+    )
+    lost, found = (
+        Call("raise_error", (_portable(Literal(text.format(*words), _STRING)),))
+        for words in (("a value", "null"), ("null", "a value"))
+    )
+    kept = Call("coalesce", (values, lost))
+    return Call("case", (Call("isnotnull", (stored,)), kept, Call("isnotnull", (values,)), found))
 
 
 def to_column(

@@ -295,7 +295,7 @@ class Transaction(Generic[Base]):
         rules.check("check_metadata", table=state, metadata=prepared, previous=previous, is_new=is_new)
         if state.encodings or previous is not None and previous.encodings:
             written = plugins.collect("write_rules", table=state, operation=self.operation)
-            parts.check_encodings(None if replaces else previous, state, written)
+            parts.check_encodings(None if replaces else previous, state, written, self._has_files)
         if read_property(state.configuration, MANIFESTS):
             parts.check_manifests(previous, state, plugins)
         self.intents.metadata = prepared
@@ -303,6 +303,16 @@ class Transaction(Generic[Base]):
         self._stage_protocol(protocol)
         self._target, self._plan = (state, plugins), None
         return state
+
+    def _has_files(self) -> bool:
+        """Whether the table has files, or has new ones once this commits.
+
+        If not, none may be added meanwhile: the transaction has read that there are none.
+        """
+        files = self.base is not None and self.base.files.count or any(t.num_rows for t in self.intents.adds)
+        if not files:
+            self.read(None)
+        return bool(files)
 
     def _check_forbidden(self, old: Collection[str], new: Collection[str]) -> None:
         """Raise the error of a use of features that the session forbids, by those that are active before and after."""

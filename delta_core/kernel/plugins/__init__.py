@@ -10,5 +10,5 @@ from delta_core.runtime.lazy import lazy_imports
 with lazy_imports(__name__):
     from delta_core.kernel.plugins.checkpoint_plan import CheckpointPlan as CheckpointPlan
     from delta_core.kernel.plugins.checks import TableCheck as TableCheck
-    from delta_core.kernel.plugins.encodings import bind_encodings as bind_encodings, check_decoded as check_decoded
+    from delta_core.kernel.plugins.encodings import bind_encodings as bind_encodings, checked_decode as checked_decode
     from delta_core.kernel.plugins.steps import FeatureStep as FeatureStep

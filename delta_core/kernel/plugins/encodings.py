@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import pyarrow as pa
 from msgspec.structs import replace
 
 from delta_core.errors import (
@@ -14,19 +13,19 @@ from delta_core.errors import (
     SchemaError,
     UnsupportedOperationError,
 )
-from delta_core.expressions.ast import Column, Expression, PhysicalColumn, leaves, transform
+from delta_core.expressions.ast import Call, Column, Expression, Literal, PhysicalColumn, leaves, transform
 from delta_core.expressions.binding import bind_rule
+from delta_core.expressions.functions import SAME_NULLS
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernel.plugins.rules import ColumnEncoding, FileRequirement, WriteRule
 from delta_core.kernel.plugins.state import TableState
-from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.runtime.plugin_errors import contract_error
 from delta_core.schema.fields import FIELD_ID, Path, find, format_path
 from delta_core.schema.types import DataType, Field, PrimitiveType, StructType
 
 __all__ = [
     "bind_encodings",
-    "check_decoded",
+    "checked_decode",
     "check_encodings",
     "check_not_encoded",
     "encoded_names",
@@ -35,7 +34,7 @@ __all__ = [
 ]
 
 _HOOK = "column_encodings"
-_VOID = PrimitiveType("void")
+_VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 
 
 def bind_encodings(
@@ -168,33 +167,19 @@ def stored_columns(table: TableState) -> tuple[Field, ...]:
     )
 
 
-def check_decoded(rule: ColumnEncoding, stored: pa.Array, values: pa.Array) -> None:
-    """Check that values are null in the rows that store null, and in no other row.
-
-    Rows are written again with these values, so a value that is null here would be lost.
+def checked_decode(rule: ColumnEncoding) -> Expression:
+    """Return the values of a column; evaluation fails if they are null in other rows than what files store.
 
     Parameters
     ----------
     rule : ColumnEncoding
-        The encoding.
-    stored, values : pyarrow.Array, **shape (n,)**
-        The column of files, and the result of ``decode``.
-
-    Raises
-    ------
-    HookContractError
-        The message names the column.
+        The encoding, bound to a table.
     """
-    if values.null_count == stored.null_count and (
-        not stored.null_count or (is_valid(values) == is_valid(stored)).all()
-    ):
-        return
-    found = "the same number of" if values.null_count == stored.null_count else stored.null_count
-    what = (
-        f"returned {values.null_count} nulls for {found} nulls in column {rule.column[0]!r}; expected null for null, "
-        "and for nothing else"
-    )
-    raise contract_error(rule.feature, _HOOK, "ColumnEncoding.decode", what, column=rule.column[0])
+    (stored,) = leaves(rule.decode)
+    if rule.decode == stored:
+        return stored
+    names = (Literal(text, _STRING) for text in (rule.feature, rule.column[0]))
+    return Call(SAME_NULLS, (rule.decode, stored, *names))
 
 
 # --- changes ---------------------------------------------------------------------------------
@@ -221,7 +206,9 @@ def why_stored_otherwise(previous: TableState, table: TableState) -> str | None:
     return None
 
 
-def check_encodings(previous: TableState | None, table: TableState, rules: Iterable[WriteRule]) -> None:
+def check_encodings(
+    previous: TableState | None, table: TableState, rules: Iterable[WriteRule], has_files: Callable[[], bool]
+) -> None:
     """Reject encodings under which files that stay can't be read, or that leave a feature without statistics.
 
     Parameters
@@ -232,6 +219,8 @@ def check_encodings(previous: TableState | None, table: TableState, rules: Itera
         The definition after the change.
     rules : iterable of WriteRule
         The answers of the hook ``write_rules`` for it.
+    has_files : function() -> bool
+        Whether the table has files; called if they could not be read.
 
     Raises
     ------
@@ -241,7 +230,7 @@ def check_encodings(previous: TableState | None, table: TableState, rules: Itera
         For an encoded column whose bounds a feature requires.
     """
     why = None if previous is None else why_stored_otherwise(previous, table)
-    if why is not None:
+    if why is not None and has_files():
         raise SchemaError(
             f"The definition of the table would change how files are read: {why}, and files stay that store it as "
             "before. Overwrite table and schema, or add a new column that is encoded."

@@ -17,7 +17,6 @@ from delta_core.engines.conditions import ColumnTest, RowCondition
 from delta_core.engines.records import RowTest
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, conjuncts, leaves
-from delta_core.kernel import plugins
 from delta_core.kernel.plugins.rules import ReadCheck
 from delta_core.kernel.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.kernel.scan.plan import Output, ReadPlan
@@ -374,7 +373,6 @@ class _Column:
     def __init__(self, output: Output, plan: ReadPlan, build: Build) -> None:
         value = self._value = output.value
         self._type = output.field.type
-        self._encoding = output.encoding
         sources = (PhysicalSource, ConstantSource, PositionSource)
         self._compiled = None if isinstance(value, sources) else build(value)
         self._narrows = False
@@ -388,9 +386,6 @@ class _Column:
         value = self._value
         if self._compiled is not None:
             array = view.evaluate(self._compiled)
-            if self._encoding is not None:
-                (stored,) = self._compiled.leaves
-                plugins.check_decoded(self._encoding, view.leaf(stored), array)
             return array if array.type.equals(self._type) else kernels.checked_cast(array, self._type)
         if isinstance(value, PhysicalSource):
             array = view.physical(value, decode)

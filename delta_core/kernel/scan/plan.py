@@ -36,8 +36,9 @@ from delta_core.expressions.coercion import canonical
 from delta_core.expressions.functions import can_test_files
 from delta_core.expressions.raising import may_raise, raising_last, types_in
 from delta_core.expressions.skipping import SkippingPlan, implied_by, plan_skipping
+from delta_core.kernel import plugins
 from delta_core.kernel.plugins.plans import ReadRequest
-from delta_core.kernel.plugins.rules import ColumnEncoding, MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
+from delta_core.kernel.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
 from delta_core.kernel.plugins.state import TableState
 from delta_core.runtime.arguments import check_names
 from delta_core.scan.projection import Tree, add_path, prune
@@ -62,14 +63,14 @@ ROW_INDEX = "_file_row_index"
 LOCATION = FileConstant("_file_path", PrimitiveType("string"))
 _VOID = PrimitiveType("void")
 _BOOLEAN = PrimitiveType("boolean")
+_NULL_TESTS = ("isnull", "isnotnull")
 
 
 class Output(Struct, frozen=True, gc=False):
-    """One column that is handed out: a source as it is, or an expression; with the encoding whose values it has."""
+    """One column that is handed out: a source as it is, or an expression."""
 
     field: pa.Field
     value: Source | Expression
-    encoding: ColumnEncoding | None = None
 
 
 class ReadPlan(Struct, frozen=True):
@@ -244,9 +245,9 @@ class _Planner:
         self.request = request
         self.map: ColumnMap = table.column_map
         self.partitions = {name.lower() for name in table.partition_columns}
-        self.encoded: dict[str, Expression] = {
-            self.map.physical_path(table.schema, (name,))[0]: rule.decode for name, rule in table.encodings.items()
-        }
+        #: How columns that files store in another form are decoded, by logical and by physical name.
+        self.decoded = {name: plugins.checked_decode(rule) for name, rule in table.encodings.items()}
+        self.encoded = {self.map.physical_path(table.schema, (name,))[0]: e for name, e in self.decoded.items()}
         self.functions = functions
         self.type_of = types_in(table.schema)
         self.rules = [self._bound(r) for r in rules]
@@ -297,7 +298,7 @@ class _Planner:
         expressions = [c.expression for c in checks] + ([condition] if condition is not None else [])
         expressions += [e for e, _ in extra.values()]
         if self.encoded:
-            expressions += [self.table.encodings[p[0]].decode for p in wanted if p[0] in self.table.encodings]
+            expressions += [self.decoded[p[0]] for p in wanted if p[0] in self.decoded]
         used = list(dict.fromkeys(leaf for e in expressions for leaf in leaves(e)))
         for leaf in used:
             self._need_leaf(leaf)
@@ -322,16 +323,24 @@ class _Planner:
         )
 
     def _decoded(self, expression: Expression) -> Expression:
-        """Return an expression over the columns of files: those that are encoded are decoded in it."""
+        """Return an expression over the columns of files: those that are encoded are decoded in it.
+
+        Tests for null are over what files store, which is null in the same rows.
+        """
 
         def change(leaf: Leaf) -> Expression:
-            if isinstance(leaf, Column) and leaf.path[0] in self.table.encodings:
-                return self.table.encodings[leaf.path[0]].decode
+            if isinstance(leaf, Column):
+                return self.decoded.get(leaf.path[0], leaf)
             return self.encoded.get(leaf.name, leaf) if isinstance(leaf, PhysicalColumn) else leaf
+
+        def null_test(call: Call) -> Expression | None:
+            leaf = call.args[0] if call.function in _NULL_TESTS else None
+            decode = change(leaf) if isinstance(leaf, (Column, PhysicalColumn)) else leaf
+            return None if decode is leaf else replace(call, args=leaves(decode), sql="")
 
         # an expression without encoded columns stays the same object, by which reports recognize it
         is_changed = any(change(leaf) is not leaf for leaf in leaves(expression))
-        return transform(expression, change) if is_changed else expression
+        return transform(expression, change, null_test) if is_changed else expression
 
     def _condition(self, parts: Sequence[Expression], prunes_files: bool) -> Expression | None:
         """Return the condition on rows: what files are not chosen by, as `plan_skipping` chooses them."""
@@ -404,7 +413,7 @@ class _Planner:
                 fields.append(logical if own is logical.type else Field(name, own, logical.nullable))
             struct = StructType(fields)
         schema = arrow_schema(struct, self.table.types)
-        outputs = [Output(f, self._column_value(f.name), self.table.encodings.get(f.name)) for f in schema]
+        outputs = [Output(f, self._column_value(f.name)) for f in schema]
         if not extra:
             return schema, outputs
         for name, (expression, t) in extra.items():
@@ -521,8 +530,8 @@ class _Planner:
 
     def _column_value(self, name: str) -> Source | Expression:
         """Return where a column of the table comes from, or how it is decoded."""
-        rule = self.table.encodings.get(name)
-        return self._column_source(name) if rule is None else self._value(rule.decode)
+        decode = self.decoded.get(name)
+        return self._column_source(name) if decode is None else self._value(decode)
 
     def _column_source(self, name: str) -> Source:
         """Return where a column of the table that is not encoded comes from."""

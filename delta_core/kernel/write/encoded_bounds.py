@@ -13,7 +13,7 @@ from delta_core.engines.engine import Engine
 from delta_core.engines.interface import Compiled
 from delta_core.engines.records import ColumnStatistics, FileRead, WrittenFile
 from delta_core.expressions.ast import Leaf, leaves
-from delta_core.kernel.plugins.encodings import check_decoded
+from delta_core.kernel.plugins.encodings import checked_decode
 from delta_core.kernel.plugins.rules import ColumnEncoding
 from delta_core.kernel.write.layout import arrow_type
 from delta_core.kernel.write.plan import WritePlan
@@ -93,7 +93,7 @@ class _Bounds:
         self._decode: dict[Path, Compiled] = {}
         for path, rule in self.rules.items():
             leaf_types: dict[Leaf, pa.DataType] = dict.fromkeys(leaves(rule.decode), self._stored.field(path[0]).type)
-            self._decode[path] = engine.evaluator.compile(rule.decode, leaf_types, plan.functions)
+            self._decode[path] = engine.evaluator.compile(checked_decode(rule), leaf_types, plan.functions)
 
     def read(self, paths: list[str], sizes: Sequence[int | None]) -> None:
         read = FileRead(paths, list(sizes), self._columns, "name", self._stored, types=self._table_types)
@@ -104,7 +104,6 @@ class _Bounds:
         for number, path in enumerate(self.rules):
             decode = self._decode[path]
             values = decode([batch.column(number)] * len(decode.leaves), batch.num_rows)
-            check_decoded(self.rules[path], batch.column(number), values)
             bounds = pc.min_max(values)
             if not bounds["min"].is_valid:
                 continue

@@ -32,8 +32,10 @@ from delta_core.engines.arrow.evaluate.result_size import choose
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Literal, Values
 from delta_core.expressions.coercion import DOUBLE, as_decimal, describe
+from delta_core.expressions.functions import SAME_NULLS
 from delta_core.expressions.typing_rules import are_comparable
-from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, one_array, values_of
+from delta_core.runtime.plugin_errors import contract_error
 from delta_core.schema.logical import MOST_DIGITS, LogicalType, facts
 from delta_core.schema.types import DataType, PrimitiveType, spark_name
 
@@ -265,6 +267,29 @@ def _extreme(call: CallInfo) -> Kernel:
     return lambda *values: reduce(pick, values)
 
 
+def _same_nulls(call: CallInfo) -> Kernel:
+    """Return decoded values if they are null in the rows that store null, and in no other row.
+
+    Rows are written again with these values, so a value that is null here would be lost.
+    """
+    feature, column = call.constant(2), call.constant(3)
+
+    def check(values: Any, stored: Any) -> Any:
+        values = one_array(values) if isinstance(values, pa.ChunkedArray) else values
+        nulls = values.null_count
+        if nulls == stored.null_count and (not nulls or (is_valid(values) == is_valid(stored)).all()):
+            return values
+        found = "the same number of" if nulls == stored.null_count else stored.null_count
+        what = (
+            f"returned {nulls} nulls for {found} nulls in column {column!r}; expected null for null, and for nothing "
+            "else"
+        )
+        raise contract_error(feature, "column_encodings", "ColumnEncoding.decode", what, column=column)
+
+    on_both = on_arrays(check)
+    return lambda values, stored, *_: on_both(values, stored)
+
+
 def _checked(make: Maker) -> Maker:
     def maker(call: CallInfo) -> Kernel:
         for t in call.inputs:
@@ -279,6 +304,7 @@ MAKERS: Mapping[str, Maker] = {
     **dict.fromkeys((*_PLAIN, "<=>"), _checked(_compare)),
     "in": _checked(_within),
     "between any": _checked(_overlap),
+    SAME_NULLS: _same_nulls,
     **dict.fromkeys(("greatest", "least"), _checked(_extreme)),
     "isnull": named("is_null"),
     "isnotnull": named("is_valid"),
