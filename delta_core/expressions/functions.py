@@ -65,7 +65,7 @@ __all__ = ["COMPARISONS", "SAME_NULLS", "function_names", "is_builtin", "unsuppo
 COMPARISONS = ("=", "!=", "<=>", "<", "<=", ">", ">=")
 #: Returns its first argument, and fails if that is null in other rows than the second one.
 SAME_NULLS = "same nulls"
-#: What planning makes and no text names.
+#: Functions that planning calls, and that no text names.
 _PLANNED = ("between any", SAME_NULLS)
 
 #: ``name: parameters -> result``; parameters after ``|`` may be left out, ``...`` repeats the last one;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import delta_core.ray as delta_ray
@@ -49,6 +51,19 @@ def test_rows_are_written_as_one_version_and_read_with_every_feature(tmp_path: P
     assert delta_ray.read(table, predicate="id < 0").count() == 0
     with pytest.raises(TableExistsError):
         delta_ray.write(dataset(), tmp_path / "t")
+
+
+def test_encoded_columns_are_read_and_written_as_values(tmp_path: Path) -> None:
+    pytest.importorskip("delta_packed_uuids")
+    ids = [str(uuid.UUID(int=n)) for n in range(9)]
+    rows = ray.data.from_arrow(pa.table({"id": ids, "n": list(range(9))}))
+    properties = {"example.packedUuids.columns": "id"}
+    delta_ray.write(rows, tmp_path / "t", configuration=properties)
+    delta_ray.write(rows, tmp_path / "t", "append")
+    for path in (tmp_path / "t").glob("*.parquet"):
+        assert pq.read_schema(path).field("id").type == pa.binary()
+    found = delta_ray.read(tmp_path / "t", predicate=f"id = '{ids[4]}'")
+    assert [(row["id"], row["n"]) for row in found.take_all()] == [(ids[4], 4)] * 2
 
 
 def test_a_dataset_that_is_read_and_changed_is_written(tmp_path: Path) -> None:

@@ -489,7 +489,9 @@ def test_column_of_a_predicate_that_is_decoded_as_null_is_rejected(tmp_path: Pat
     made(tmp_path, good)
     table = DeltaTable(str(tmp_path), plugins=PluginRegistry([bad]))
     for predicate in ("text = 'az'", "plain > 1 and text <> 'x'", "text <=> null", "coalesce(text, 'x') = 'az'"):
-        with pytest.raises(HookContractError, match=r"decode of hook .* returned \d nulls for 1 nulls in column 'text'"):
+        with pytest.raises(
+            HookContractError, match=r"decode of hook .* returned \d nulls for 1 nulls in column 'text'"
+        ):
             table.scan(["plain"], predicate=predicate).to_table()
         with pytest.raises(HookContractError, match="in column 'text'"):
             table.delete(predicate)

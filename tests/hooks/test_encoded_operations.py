@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -24,6 +27,7 @@ from delta_core.errors import (
     UnsupportedDatasetError,
     UnsupportedOperationError,
 )
+from delta_core.kernel.log.cache_folder import SnapshotCache
 from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.table.interop.plain_files import plain_files
 from delta_core.table.reading import ReadMethods
@@ -77,6 +81,13 @@ def appended(table: DeltaTable, rows: pa.Table) -> None:
     table.update_incremental()
 
 
+def recoded(table: DeltaTable, columns: str) -> None:
+    """Delete all rows, and encode other columns; a table without encodings gets another property."""
+    table.delete()
+    is_coded = NAME in table.snapshot().state.features
+    table.alter.set_table_properties({COLUMNS if is_coded else "user.columns": columns})
+
+
 Step = Callable[[DeltaTable], Any]
 VALUES = st.builds(
     lambda rows: pa.table(
@@ -112,6 +123,9 @@ STEPS = st.one_of(
     st.just(lambda t: t.optimize.compact()),
     st.just(lambda t: t.optimize.z_order(["n"])),
     st.just(lambda t: t.create_checkpoint()),
+    st.just(lambda t: t.compact_logs(0, t.version())),
+    st.just(lambda t: t.restore(1)),
+    st.builds(lambda columns: lambda t: recoded(t, columns), st.sampled_from(["n", "text", "id,day", "day,text,n,id"])),
     st.builds(lambda where, rows: lambda t: overwritten(t, where, rows), CONDITIONS, VALUES),
 )
 
@@ -178,7 +192,7 @@ def by_reader(table: DeltaTable) -> pa.Table:
 
 def by_plan(table: DeltaTable) -> pa.Table:
     plan = pickle.loads(pickle.dumps(table.scan().plan_files()))
-    assert "computed_columns" in plan.steps
+    assert plan.steps == ("decoded_columns",)
     paths = plan.files["local_path"].to_pylist()
     parts = [plan.read_file(i, pq.ParquetFile(path).iter_batches()).read_all() for i, path in enumerate(paths)]
     return pa.concat_tables(parts)
@@ -273,6 +287,23 @@ def test_every_method_that_reads_is_tested() -> None:
     own = {n for n, value in vars(ReadMethods).items() if callable(value) and not n.startswith("_")}
     assert own == set(METHODS)
     assert {m for m in METHODS.values() if callable(m)} <= set(READERS)
+
+
+@pytest.mark.parametrize("name", ["plain", "mapped"])
+@pytest.mark.parametrize("predicate", ["text = 'az'", "n is null", "id > 1 and day < '2000-01-01'"])
+def test_files_for_other_readers_are_marked_as_encoded(tmp_path: Path, name: str, predicate: str) -> None:
+    coded, plain = both(tmp_path, PROPERTIES[name])
+    for columns in (["id"], ["id", "text"], None):
+        plans = [t.scan(columns, predicate=predicate).plan_files() for t in (coded, plain)]
+        assert [s for s in plans[0].steps if s != "decoded_columns"] == list(plans[1].steps)
+        assert "decoded_columns" in plans[0].steps
+        assert plans[0].filter == plans[1].filter
+        parts = []
+        for i, path in enumerate(plans[0].files["local_path"].to_pylist()):
+            batches = pq.ParquetFile(path).iter_batches()
+            parts.append(plans[0].read_file(i, batches).read_all())
+        assert rows_of(pa.concat_tables(parts)) == rows_of(plain.scan(columns, predicate=predicate).to_table())
+    assert "decoded_columns" not in coded.scan(["id"], predicate="id > 1").plan_files().steps
 
 
 @pytest.fixture
@@ -372,3 +403,66 @@ def test_versions_around_a_change_of_encoding_are_read_separately(tmp_path: Path
     table.restore(1)
     assert rows_of(opened(uri).scan().to_table()) == rows_of(rows)
     assert set(opened(uri).state.encodings) == {"n", "text", "day"}
+
+
+# --- versions, logs and caches ---
+
+
+def test_logs_that_are_compacted_and_shared_files_of_versions_have_values(tmp_path: Path) -> None:
+    table, _ = both(tmp_path, VECTORS)
+    for _ in range(3):
+        appended(table, ROWS)
+    table.delete("n = 30")
+    expected = rows_of(pa.concat_tables([ROWS.filter(pc.not_equal(ROWS["id"], 3))] * 4))
+    table.compact_logs(0, table.version())
+    assert list((tmp_path / "coded" / "_delta_log").glob("*.compacted.json"))
+    cache = SnapshotCache(tmp_path / "cache", least_files=0)
+    for _ in range(2):
+        again = DeltaTable(table.table_uri, plugins=PLUGINS, cache=cache)
+        assert rows_of(again.scan().to_table()) == expected
+        assert again.scan(predicate="n = 40 or text = 'az'").count() == 8
+        again.create_checkpoint()
+    assert cache.count()
+
+
+@pytest.mark.parametrize("name", sorted(PROPERTIES))
+def test_rows_are_decoded_when_the_feature_is_dropped(tmp_path: Path, name: str) -> None:
+    table, plain = both(tmp_path, PROPERTIES[name])
+    for each in (table, plain):
+        each.update({"text": "upper(text)"}, predicate="n > 40")
+    before = table.version()
+    table.alter.drop_feature(NAME)
+    dropped = DeltaTable(table.table_uri)  # without the plugin
+    assert NAME not in dropped.snapshot().state.features
+    assert rows_of(dropped.scan().to_table()) == rows_of(plain.scan().to_table())
+    physical = dropped.snapshot().state.column_map.physical.names[1]
+    stored = [pq.read_table(path)[physical].to_pylist() for path in dropped.file_uris()]
+    assert sorted(v for part in stored for v in part if v is not None) == [10, 30, 40, 50, 60]
+    older = DeltaTable(table.table_uri, version=before, plugins=PLUGINS)
+    assert rows_of(older.scan().to_table()) == rows_of(plain.scan().to_table())
+    if "delta.enableChangeDataFeed" in PROPERTIES[name]:
+        with pytest.raises(UnsupportedOperationError, match=f"needs the reader feature {NAME}"):
+            DeltaTable(table.table_uri, plugins=PLUGINS).changes(0).to_table()
+
+
+def test_program_that_imports_deltalake_reads_values(tmp_path: Path) -> None:
+    pytest.importorskip("delta_packed_uuids")
+    uri, rows = str(tmp_path / "t"), pa.table({"id": [str(uuid.UUID(int=n)) for n in range(4)], "n": list(range(4))})
+    write_deltalake(uri, rows, configuration={"example.packedUuids.columns": "id"})
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import deltalake\n"
+        f"table = deltalake.DeltaTable({uri!r})\n"
+        f"found = table.to_pyarrow_table(filters=[('id', '=', {rows['id'][2].as_py()!r})])\n"
+        "assert found['n'].to_pylist() == [2], found\n"
+        "try:\n"
+        "    table.to_pyarrow_dataset()\n"
+        "except Exception as e:\n"
+        "    assert \"store column 'id' in another form\" in str(e), e\n"
+        "else:\n"
+        "    raise AssertionError('a dataset of files has the stored form')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "delta_core.as_deltalake", str(program)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

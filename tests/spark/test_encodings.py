@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,15 @@ from delta_core.api import (
 from delta_core.errors import ConstraintViolationError, DeltaError, UnsupportedOperationError
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.schema.fields import Schema
-from delta_core.spark import DeltaTable as SparkTable, read, read_changes, write
+from delta_core.spark import (
+    DeltaTable as SparkTable,
+    read,
+    read_changes,
+    read_changes_stream,
+    read_stream,
+    write,
+    write_stream,
+)
 from delta_core.testing.comparison import assert_same_rows
 from tests.hooks.encoded_tables import COLUMNS as COLUMNS_PROPERTY, PLUGINS, append, encoded, opened
 from tests.spark.conftest import plain
@@ -118,6 +127,43 @@ def test_changes_of_rows_encode_once(spark: Any, tmp_path: Path, properties: dic
     assert_same_rows(plain(feeds[0]), plain(feeds[1]))
 
 
+def test_streams_read_and_write_values(spark: Any, tmp_path: Path) -> None:
+    uris = [encoded(tmp_path / c, ROWS, c, FEED) for c in (COLUMNS, "")]
+    for uri in uris:
+        table = SparkTable.forPath(spark, uri, plugins=PLUGINS)
+        table.update("n = 30", {"text": F.lit("new")})
+    found = []
+    for i, uri in enumerate(uris):
+        for kind, rows in (
+            ("rows", read_stream(spark, uri, ignore_changes=True, plugins=PLUGINS)),
+            (
+                "changes",
+                read_changes_stream(spark, uri, start=0, plugins=PLUGINS).drop(
+                    "_change_type", "_commit_version", "_commit_timestamp"
+                ),
+            ),
+        ):
+            target = tmp_path / f"{kind}-{i}"
+            if i == 0 and kind == "rows":
+                create_table(
+                    open_context(str(target), plugins=PLUGINS),
+                    Schema.from_arrow(ROWS.schema),
+                    properties={COLUMNS_PROPERTY: COLUMNS},
+                )
+            write_stream(
+                rows,
+                str(target),
+                checkpoint=tmp_path / f"checkpoint-{kind}-{i}",
+                trigger={"availableNow": True},
+                plugins=PLUGINS,
+            ).awaitTermination()
+            found.append(opened(str(target)).scan().to_table())
+    assert found[0].num_rows >= ROWS.num_rows
+    for coded, expected in zip(found[:2], found[2:], strict=True):
+        assert_same_rows(plain(coded), plain(expected))
+    assert all(v is None or v < 0 for v in stored(str(tmp_path / "rows-0")))
+
+
 def test_value_that_is_encoded_as_null_is_rejected(spark: Any, tmp_path: Path) -> None:
     rows = pa.table({"day": pa.array([1], pa.date32()), "text": ["a"]})
 
@@ -164,20 +210,21 @@ def test_value_that_is_decoded_as_null_is_not_lost(spark: Any, tmp_path: Path) -
     create_table(context, Schema.from_arrow(rows.schema), features=["probe.decoder"])
     append(str(tmp_path), rows, good)
     for decode, words in (
-        (Call("nullif", (text, Literal("a", string))), "decodes a value of column \"it's\" as null"),
-        (Call("coalesce", (text, Literal("x", string))), "decodes null of column \"it's\" as a value"),
+        (Call("nullif", (text, Literal("a", string))), 'decodes a value of column "it\'s" as null'),
+        (Call("coalesce", (text, Literal("x", string))), 'decodes null of column "it\'s" as a value'),
     ):
         bad = _decoded_by(decode)
         table = SparkTable.forPath(spark, str(tmp_path), plugins=bad)
         source = spark.createDataFrame(pa.table({"n": [1, 3]}))
         merge = table.alias("t").merge(source.alias("s"), "t.n = s.n").whenMatchedUpdate(set={"n": F.lit(9)})
-        for change in (
-            lambda: read(spark, str(tmp_path), plugins=bad).toArrow(),
-            lambda: read(spark, str(tmp_path), plugins=bad, predicate="`it's` <> 'b'").select("n").toArrow(),
-            lambda: table.update(set={"n": F.lit(9)}),
+        changes: list[Callable[[], Any]] = [
+            read(spark, str(tmp_path), plugins=bad).toArrow,
+            read(spark, str(tmp_path), plugins=bad, predicate="`it's` <> 'b'").select("n").toArrow,
+            partial(table.update, set={"n": F.lit(9)}),
             merge.execute,
-            lambda: table.delete("`it's` <> 'b'"),
-        ):
+            partial(table.delete, "`it's` <> 'b'"),
+        ]
+        for change in changes:
             with pytest.raises(Exception, match=rf"probe\.decoder {words}; expected null for null"):
                 change()
         assert opened(str(tmp_path), bad).version == 1

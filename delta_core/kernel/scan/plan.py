@@ -95,6 +95,10 @@ class ReadPlan(Struct, frozen=True):
     pruning : Expression or None
         The conditions of a row that is returned: predicate and row filters, for skipping files and row groups.
     limit : int or None
+    condition : Expression or None
+        ``filter`` over the columns of the table.
+    decoded : tuple of str
+        The columns of the table that ``outputs``, ``checks`` or ``filter`` use, and that files store in another form.
     """
 
     schema: pa.Schema
@@ -111,6 +115,8 @@ class ReadPlan(Struct, frozen=True):
     types: Mapping[Leaf, pa.DataType]
     pruning: Expression | None
     limit: int | None = None
+    condition: Expression | None = None
+    decoded: tuple[str, ...] = ()
 
 
 def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Path, ...]:
@@ -285,6 +291,7 @@ class _Planner:
         condition = self._condition(raising_last(conjuncts(pruning), self.type_of), prunes_files)
         extra = {n: (FileConstant(v, t) if isinstance(v, str) else self._bind(v), t) for n, (v, t) in constants.items()}
         extra |= self._metadata()
+        own_condition = condition
         if self.encoded:
             checks = tuple(replace(c, expression=self._decoded(c.expression)) for c in checks)
             condition = all_of([self._decoded(part) for part in conjuncts(condition)])
@@ -320,6 +327,8 @@ class _Planner:
             {leaf: self._type(leaf) for leaf in used},
             pruning,
             limit,
+            own_condition,
+            tuple(name for name, e in self.decoded.items() if set(leaves(e)) & set(used)),
         )
 
     def _decoded(self, expression: Expression) -> Expression:
@@ -335,7 +344,9 @@ class _Planner:
 
         def null_test(call: Call) -> Expression | None:
             leaf = call.args[0] if call.function in _NULL_TESTS else None
-            decode = change(leaf) if isinstance(leaf, (Column, PhysicalColumn)) else leaf
+            if not isinstance(leaf, (Column, PhysicalColumn)):
+                return None
+            decode = change(leaf)
             return None if decode is leaf else replace(call, args=leaves(decode), sql="")
 
         # an expression without encoded columns stays the same object, by which reports recognize it

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["PlanContext", "ScanFiles", "ScanStep"]
 
 #: The steps from the rows of the files to those of the scan.
-ScanStep = Literal["deleted_rows", "partition_values", "column_names", "checks", "filter", "computed_columns"]
+ScanStep = Literal[
+    "deleted_rows", "decoded_columns", "partition_values", "column_names", "checks", "filter", "computed_columns"
+]
 #: The ranges of rows of a file: ``stop`` is null for the end of a file whose rows the log does not count.
 _RANGES = pa.struct([("start", pa.int64()), ("stop", pa.int64())])
 
@@ -232,16 +234,17 @@ class ScanFiles:
         >>> format_sql(table.scan(predicate="id = 3").plan_files().filter)
         'id = 3L'
         """
-        return self._context.plan.filter
+        return self._context.plan.condition
 
     @cached_property
     def steps(self) -> tuple[ScanStep, ...]:
         """The steps that `to_logical` takes with the rows of these files, in this order.
 
-        ``deleted_rows``: drop rows by position; ``checks``: fail on rows that a feature forbids; ``filter``: keep the
-        rows that `filter` is true of; ``partition_values``: add columns that have one value in a file;
-        ``column_names``: rename columns, or find them by id; ``computed_columns``: add metadata columns and what
-        features compute. Missing columns are filled with nulls and narrower types converted in any case.
+        ``deleted_rows``: drop rows by position; ``decoded_columns``: compute the values of columns that files store in
+        another form; ``checks``: fail on rows that a feature forbids; ``filter``: keep the rows that `filter` is true
+        of; ``partition_values``: add columns that have one value in a file; ``column_names``: rename columns, or find
+        them by id; ``computed_columns``: add metadata columns and what features compute. Missing columns are filled
+        with nulls and narrower types converted in any case.
 
         Examples
         --------
@@ -254,11 +257,13 @@ class ScanFiles:
         stored = [
             o
             for o in plan.outputs
-            if o.value == ConstantSource(None)
+            if o.field.name in plan.decoded
+            or o.value == ConstantSource(None)
             or (isinstance(o.value, PhysicalSource) and names[o.value.index] == o.field.name)
         ]
         found: dict[ScanStep, bool] = {
             "deleted_rows": self._has_vectors,
+            "decoded_columns": bool(plan.decoded),
             "checks": bool(plan.checks),
             "filter": plan.filter is not None,
             "partition_values": bool(of_partitions),
