@@ -212,6 +212,11 @@ class ContractBase:
             made.append()
         return made
 
+    def made_tables(self, folder: Path) -> Iterator[MadeTable]:
+        """Make each table of `tables` in a folder of its own, one after the other; none if none can be written."""
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            yield self.make(example, folder / str(i))
+
     def rules_of(self, made: MadeTable) -> list[tuple[str, Any]]:
         """Return (hook, rule) of the plugin for a table that was made."""
         snapshot = made.snapshot

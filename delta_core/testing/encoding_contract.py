@@ -55,8 +55,7 @@ class EncodingContract(ContractBase):
 
     def _encoded_tables(self, folder: Path) -> Iterator[MadeTable]:
         """Yield the tables of `tables` whose columns the feature encodes."""
-        for i, example in enumerate([] if self.not_written else self.tables()):
-            made = self.make(example, folder / str(i))
+        for made in self.made_tables(folder):
             if any(self._own(made.snapshot)):
                 yield made
 

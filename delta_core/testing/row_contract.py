@@ -38,8 +38,7 @@ class RowContract(ContractBase):
     """Tests that the rows of tables, the fields of their files and their changes are right after each operation."""
 
     def test_rows_are_written_moved_and_read(self, tmp_path: Path) -> None:
-        for i, example in enumerate([] if self.not_written else self.tables()):
-            made = self.make(example, tmp_path / str(i))
+        for made in self.made_tables(tmp_path):
             self._check_rows(made, "after they were written")
             self._check_metadata_columns(made)
             self._check_fields(made)
@@ -59,14 +58,13 @@ class RowContract(ContractBase):
 
     def test_filters_hide_rows_and_fills_compute_columns(self, tmp_path: Path) -> None:
         hides, fills, computed = set[bool](), set[str](), set[str]()
-        for i, example in enumerate([] if self.not_written else self.tables()):
-            made = self.make(example, tmp_path / str(i))
+        for made in self.made_tables(tmp_path):
             rules = [rule for _, rule in self.rules_of(made)]
             if any(isinstance(rule, RowFilter) for rule in rules):
-                hides.add(self._read(made, made.read).num_rows < example.rows.num_rows)
+                hides.add(self._read(made, made.read).num_rows < made.example.rows.num_rows)
             absent = {r.column[0] for r in rules if isinstance(r, FillColumn) and r.when == "absent"}
             fills |= absent
-            computed |= absent - set(example.rows.column_names)
+            computed |= absent - set(made.example.rows.column_names)
         if hides and True not in hides:
             self.fault("read_rules", "RowFilter hides no row of tables(): add rows that it hides, and set expected=")
         if fills - computed:
@@ -77,8 +75,7 @@ class RowContract(ContractBase):
             )
 
     def test_rows_that_are_dropped_are_the_right_ones(self, tmp_path: Path) -> None:
-        for i, example in enumerate([] if self.not_written else self.tables()):
-            made = self.make(example, tmp_path / str(i))
+        for made in self.made_tables(tmp_path):
             if not any(isinstance(rule, RemoveRows) for _, rule in self.rules_of(made)):
                 continue
             left = as_values(self._read(made, made.read))
@@ -126,8 +123,7 @@ class RowContract(ContractBase):
 
     def test_drop_keeps_rows_or_names_what_uses_the_feature(self, tmp_path: Path) -> None:
         options = DropFeatureOptions(truncate_history=bool(self.feature.protects_history))
-        for i, example in enumerate([] if self.not_written else self.tables()):
-            made = self.make(example, tmp_path / str(i))
+        for made in self.made_tables(tmp_path):
             before = made.snapshot
             for change in ("enable", "drop"):
                 for step in self.alone().collect("feature_steps", table=before.state, change=change):
@@ -153,25 +149,24 @@ class RowContract(ContractBase):
                 )
 
     def test_checks_of_writes_reject_rows(self, tmp_path: Path) -> None:
-        for i, example in enumerate([] if self.not_written else self.tables()):
-            made = self.make(example, tmp_path / str(i))
+        for made in self.made_tables(tmp_path):
             for hook, rule in self.rules_of(made):
                 if not isinstance(rule, RowCheck):
                     continue
-                if rule.name not in example.breaking:
+                breaking = made.example.breaking
+                if rule.name not in breaking:
                     self.fault(
                         hook,
                         f"RowCheck {rule.name!r} was never seen to reject rows: pass tables() rows that break it, as "
                         f"breaking={{{rule.name!r}: rows}}",
                     )
                 try:
-                    made.append(example.breaking[rule.name])
+                    made.append(breaking[rule.name])
                 except ConstraintViolationError as e:
                     assert rule.name in str(e), f"Hook {hook} of plugin {self.name!r}: {e}"
                 else:
                     self.fault(
-                        hook,
-                        f"RowCheck {rule.name!r} accepts rows that break it: {example.breaking[rule.name].to_pylist()}",
+                        hook, f"RowCheck {rule.name!r} accepts rows that break it: {breaking[rule.name].to_pylist()}"
                     )
 
     def test_checks_of_reads_fail_on_rows_that_were_changed(self, tmp_path: Path) -> None:
@@ -253,8 +248,7 @@ class RowContract(ContractBase):
             )
 
     def test_rows_are_the_same_for_every_request(self, tmp_path: Path) -> None:
-        for i, example in enumerate([] if self.not_written else self.tables()):
-            made = self.make(example, tmp_path / str(i))
+        for made in self.made_tables(tmp_path):
             for rows_dropped in (False, True):
                 if rows_dropped:
                     if not any(isinstance(rule, RemoveRows) for _, rule in self.rules_of(made)):
