@@ -117,7 +117,7 @@ def _scan(path: tuple[str, ...]) -> Iterator[EntryPoint]:
             continue
         start = os.path.join(place or ".", "")
         for name in names:
-            if name[-5:] == "-info" and name.endswith((".dist-info", ".egg-info")):
+            if name.endswith((".dist-info", ".egg-info")):
                 folders.setdefault(_package_of(name), start + name)
     if _NAME in folders:
         folders.pop(_FORMER_NAME, None)
