@@ -187,6 +187,23 @@ def test_limits_of_checks(name: str, good: dict[str, Any], attention: dict[str, 
     assert state(replace(EMPTY, **attention), name) == "attention"
 
 
+def test_statistics_line_of_tables_without_bounds_or_files(tmp_path: Path) -> None:
+    rows = pa.table({"i": [1, 2]})
+    write_deltalake(tmp_path / "none", rows, configuration={"delta.dataSkippingNumIndexedCols": "0"})
+    found = {c.name: c for c in DeltaTable(tmp_path / "none").report().checks}
+    assert found["statistics"].found.startswith("No column has bounds")
+    write_deltalake(tmp_path / "empty", rows.slice(0, 0))
+    assert "statistics" not in {c.name for c in DeltaTable(tmp_path / "empty").report().checks}
+
+
+def test_soundness_names_the_file(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"i": [1]}))
+    (lost,) = tmp_path.glob("*.parquet")
+    lost.unlink()
+    (found,) = (c for c in DeltaTable(tmp_path).report().checks if c.name == "soundness")
+    assert lost.name in found.advice
+
+
 def test_feature_without_plugin_is_bad() -> None:
     served = ServedFeature("a", "delta-core-lake", True, "")
     assert state(replace(EMPTY, features=(served,)), "features") == "good"
@@ -315,6 +332,7 @@ _LOOK = """<script>
 const boxes = s => [...document.querySelectorAll(s)].map(e => e.getBoundingClientRect());
 document.title = JSON.stringify({
   wide: document.documentElement.scrollWidth > innerWidth,
+  cut: [...document.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth + 1).length,
   marks: boxes("svg .mark, svg circle").length,
   hidden: boxes("svg .mark, svg circle, .tiles div, tbody tr").filter(b => b.width < 0.2 || b.height < 0.2).length,
   outside: [...document.querySelectorAll("svg")].filter(s => { const o = s.getBoundingClientRect();
@@ -355,3 +373,13 @@ def test_page_in_a_browser(browser: str, tmp_path: Path, width: int, is_dark: bo
     assert found["marks"] == 2 * len(report.versions) + sum(s.files > 0 for s in report.sizes) + spans
     ink, paper = map(brightness, found["colours"])
     assert (ink > 0.8 and paper < 0.2) if is_dark else (ink < 0.3 and paper > 0.9)
+
+
+def test_page_with_long_names_is_no_wider_than_the_browser(browser: str, tmp_path: Path) -> None:
+    names = [f"{'a_very_long_column_name_' * 6}{i}" for i in range(3)]
+    rows = pa.table({**{n: range(4) for n in names}, "part": [f"{'v' * 80}{i}" for i in range(4)]})
+    write_deltalake(tmp_path / "table", rows, partition_by=["part"])
+    found = look(browser, DeltaTable(tmp_path / "table").report().to_html(), tmp_path, 500, False)
+    assert not found["wide"]
+    assert found["cut"] == 0
+    assert found["outside"] == 0

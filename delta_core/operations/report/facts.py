@@ -325,7 +325,7 @@ def table_checks(report: ReportFacts) -> tuple[Check, ...]:
         Without checks.
     """
     found = [_soundness(report), _file_sizes(report), _deleted(report)]
-    if report.coverage:
+    if report.files and (report.coverage or report.log is not None):
         found.append(_statistics(report))
     if any(o.is_clustered for o in report.orders):
         found.append(_order(report))
@@ -347,7 +347,8 @@ def _soundness(report: ReportFacts) -> Check:
         return Check("soundness", "good", "Nothing is wrong with the log and the files.")
     found = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}."
     first = next(f for f in report.findings if f["severity"] in ("error", "warning"))
-    return Check("soundness", "bad" if errors else "attention", found, f"{first['rule']}: {first['advice']}")
+    rule = f"{first['rule']} ({first['file']})" if first.get("file") else first["rule"]
+    return Check("soundness", "bad" if errors else "attention", found, f"{rule}: {first['advice']}")
 
 
 def _file_sizes(report: ReportFacts) -> Check:
@@ -371,6 +372,8 @@ def _deleted(report: ReportFacts) -> Check:
 
 
 def _statistics(report: ReportFacts) -> Check:
+    if not report.coverage:
+        return Check("statistics", "good", "No column has bounds, by its type or a table property: reads skip no file.")
     least = min(report.coverage, key=lambda c: c.with_bounds)
     if least.with_bounds == report.files:
         return Check(
@@ -403,7 +406,7 @@ def _partitions(report: ReportFacts, skew: float) -> Check:
 
 def _log(log: LogUpkeep) -> Check:
     where = f"version {log.checkpoint}" if log.checkpoint is not None else "none"
-    found = f"Checkpoint: {where}; {log.commits:,} files of the log after it."
+    found = f"Checkpoint: {where}; {log.commits:,} file{'' if log.commits == 1 else 's'} of the log after it."
     if log.interval is None or log.commits <= MOST_INTERVALS * log.interval:
         return Check("log", "good", found)
     return Check("log", "attention", found, f"Write a checkpoint; one is due after {log.interval} commits.")

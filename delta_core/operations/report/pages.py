@@ -21,7 +21,7 @@ _STYLE = """
   --paper: #12161d; --card: #1a2029; --accent: #6ea8fe; --good: #4cc38a; --attention: #f0a04b; --bad: #ff7b72; } }
 .delta-report h1 { font-size: 22px; margin: 0 0 4px; overflow-wrap: anywhere; }
 .delta-report h2 { font-size: 16px; margin: 28px 0 8px; }
-.delta-report p { margin: 4px 0; color: var(--soft); }
+.delta-report p { margin: 4px 0; color: var(--soft); overflow-wrap: anywhere; }
 .delta-report .state { font-size: 13px; padding: 2px 10px; border-radius: 10px; color: var(--paper);
   vertical-align: middle; white-space: nowrap; }
 .delta-report .tiles { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0; }
@@ -33,7 +33,8 @@ _STYLE = """
 .delta-report th, .delta-report td { text-align: left; vertical-align: top; padding: 4px 12px 4px 0;
   border-bottom: 1px solid var(--line); color: var(--ink); background: none; }
 .delta-report th { color: var(--soft); font-weight: 600; }
-.delta-report td.number { text-align: right; white-space: nowrap; }
+.delta-report .number { text-align: right; white-space: nowrap; }
+.delta-report td.name { overflow-wrap: anywhere; min-width: 110px; }
 .delta-report svg { width: 100%; max-width: 760px; display: block; }
 .delta-report svg text { fill: var(--soft); font-size: 11px; }
 .delta-report svg text.end { text-anchor: end; }
@@ -46,6 +47,7 @@ _STYLE = """
 .delta-report .bar { display: inline-block; width: 160px; height: 9px; border-radius: 4px; background: var(--line);
   overflow: hidden; }
 .delta-report .bar span { display: block; height: 100%; background: var(--accent); }
+@media (max-width: 620px) { .delta-report svg text { font-size: 16px; } .delta-report .bar { width: 80px; } }
 .delta-report .key span { margin-right: 14px; white-space: nowrap; }
 .delta-report .key i { display: inline-block; width: 9px; height: 9px; border-radius: 5px; margin-right: 5px; }
 """
@@ -227,8 +229,8 @@ def _partitions(report: ReportFacts) -> str:
         for p in report.partitions
     )
     left = report.num_partitions - len(report.partitions)
-    more = f"<p>and {left:,} smaller ones</p>" if left else ""
-    return "<h2>Partitions</h2>" + _table(("partition", "files", "bytes", ""), rows, (1, 2)) + more
+    more = f"<p>and {left:,} more</p>" if left else ""
+    return "<h2>Partitions</h2>" + _table(("partition", "files", "bytes", ""), rows, (1, 2), (0,)) + more
 
 
 def _coverage(report: ReportFacts) -> str:
@@ -244,7 +246,9 @@ def _coverage(report: ReportFacts) -> str:
         )
         for c in report.coverage
     )
-    return "<h2>Statistics</h2>" + _table(("column", "files with bounds", "", "with numbers of nulls"), rows)
+    return "<h2>Statistics</h2>" + _table(
+        ("column", "files with bounds", "", "with numbers of nulls"), rows, names=(0,)
+    )
 
 
 def _log(report: ReportFacts) -> str:
@@ -279,17 +283,20 @@ def _findings(report: ReportFacts) -> str:
     if not rows:
         return "<h2>Findings</h2><p>Verification found nothing.</p>"
     left = len(report.findings) - len(rows)
-    return "<h2>Findings</h2>" + _table(names, rows) + (f"<p>and {left:,} more</p>" if left else "")
+    return "<h2>Findings</h2>" + _table(names, rows, names=(2, 3, 4)) + (f"<p>and {left:,} more</p>" if left else "")
 
 
 def _shown(value: Any) -> str:
     return "" if value is None else escaped(value)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Return a table of HTML; ``numbers`` are the columns set to the right."""
-    kind = {i: ' class="number"' for i in numbers}
-    top = "<thead><tr>" + "".join(f"<th>{n}</th>" for n in head) + "</tr></thead>" if head else ""
+def _table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = (), names: Sequence[int] = ()
+) -> str:
+    """Return a table of HTML; ``numbers`` are columns set to the right, ``names`` those with words of any length."""
+    kind = {i: ' class="number"' for i in numbers} | {i: ' class="name"' for i in names}
+    top = "".join(f"<th{kind.get(i, '')}>{n}</th>" for i, n in enumerate(head))
+    top = f"<thead><tr>{top}</tr></thead>" if head else ""
     body = "".join(
         "<tr>" + "".join(f"<td{kind.get(i, '')}>{cell}</td>" for i, cell in enumerate(row)) + "</tr>" for row in rows
     )
