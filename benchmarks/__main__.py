@@ -195,12 +195,13 @@ def _run_workload(options: argparse.Namespace) -> int:
     unused = [n for n in ("big", "json", "write_readme", "check") if getattr(options, n)]
     if unused:
         sys.exit(f"--{unused[0].replace('_', '-')} is for the cases of the project, not for a file of cases")
-    workload = load_workload(Path(options.case[0]), options.tables, Sizes(options.scale))
+    workload = load_workload(Path(options.case[0]), options.tables, Sizes(options.scale), not options.no_peer)
     _pin(options.cores)
     prepare()
     figures, errors = run_workload(workload, options.repeat, not options.no_peer, _say)
     print(f"{workload.table}; medians of {options.repeat}; {machine()}.\n\n{format_workload(figures, errors)}")
-    _say(f"saved as {save(options.tables, options.scale, figures)}")
+    if figures:
+        _say(f"saved as {save(options.tables, options.scale, figures)}")
     return int(bool(errors))
 
 

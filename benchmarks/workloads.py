@@ -30,6 +30,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,15 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
 }
 READ = frozenset({"columns", "predicate", "limit"})
 CALLS = ("open", "files", "count")
-PEERS = ("deltalake", "polars", "duckdb", "pylance")
+#: The module that each peer imports.
+PEERS = {"deltalake": "deltalake", "polars": "polars", "duckdb": "duckdb", "pylance": "lance"}
+#: The type of each value of a case, and its name in messages.
+TYPES: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(("sql", "call", "delete", "append", "merge", "on", "predicate"), (str, "a text")),
+    **dict.fromkeys(("columns", "peers"), (list, "a list of names")),
+    "limit": (int, "a whole number"),
+    "update": (dict, "a table of columns and their SQL"),
+}
 HEAD = ("case", "side", "processor time", "elapsed", "MB", "delta_core / side", "answer")
 
 
@@ -64,10 +73,10 @@ class Workload:
     cases: Sequence[Mapping[str, Any]]
 
 
-def load_workload(path: Path, tables: Path, sizes: Sizes) -> Workload:
+def load_workload(path: Path, tables: Path, sizes: Sizes, with_peers: bool = True) -> Workload:
     """Read and check a file of cases; exit with a message that names what is wrong.
 
-    A table that is generated is made in ``tables``, if it is not there.
+    A table that is generated is made in ``tables``, if it is not there. Peers must be installed if ``with_peers``.
     """
 
     def reject(text: str) -> None:
@@ -86,21 +95,35 @@ def load_workload(path: Path, tables: Path, sizes: Sizes) -> Workload:
         reject('expected table = "..." or {generate = "..."}, and at least one [[case]]')
     if is_generated and table["generate"] not in GENERATORS:
         reject(f"no table {table['generate']!r} is generated; expected one of {', '.join(sorted(GENERATORS))}")
-    names = [case.get("name") for case in made["case"]]
-    for case in made["case"]:
-        problem = _problem(case, path.parent)
-        if problem:
-            reject(f"case {case.get('name')!r}: {problem}")
-    if len(set(names)) < len(names):
-        reject("two cases have the same name")
+    problem = _problem_of_cases(made["case"], path.parent, with_peers)
+    if problem:
+        reject(problem)
     if is_generated:
         place = str(table_path(tables, table["generate"], sizes).resolve())
     else:
         place = table if "://" in table else str((path.parent / table).resolve())
+    if "://" not in place and not Path(place).is_dir():
+        reject(f"there is no table {place}")
     return Workload(place, [_resolved(case, path.parent) for case in made["case"]])
 
 
-def _problem(case: Mapping[str, Any], folder: Path) -> str | None:
+def _problem_of_cases(cases: Any, folder: Path, with_peers: bool) -> str | None:
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        return "case is no list of tables; expected [[case]] above each case"
+    for case in cases:
+        problem = (
+            _problem(case)
+            or _wrong_value(case)
+            or _missing_file(case, folder)
+            or (_missing_peers(case) if with_peers else None)
+        )
+        if problem:
+            return f"case {case.get('name')!r}: {problem}"
+    names = {case["name"] for case in cases}
+    return "two cases have the same name" if len(names) < len(cases) else None
+
+
+def _problem(case: Mapping[str, Any]) -> str | None:
     if not isinstance(case.get("name"), str):
         return "expected a name"
     found = [key for key in OPERATIONS if key in case]
@@ -118,13 +141,35 @@ def _problem(case: Mapping[str, Any], folder: Path) -> str | None:
         return 'merge needs on = "t.id = s.id"'
     if "optimize" in found and case["optimize"] is not True:
         return f"optimize is {case['optimize']!r}; expected true"
+    return None
+
+
+def _missing_file(case: Mapping[str, Any], folder: Path) -> str | None:
+    source = case.get("append") or case.get("merge")
+    return f"there is no file {folder / source}" if source and not (folder / source).is_file() else None
+
+
+def _wrong_value(case: Mapping[str, Any]) -> str | None:
+    wrong = next(filter(None, (_wrong_type(key, value) for key, value in case.items())), None)
+    if wrong:
+        return wrong
     peers = sorted(set(case.get("peers", ())) - set(PEERS))
     if peers:
         return f"unknown peer {', '.join(peers)}; expected some of {', '.join(PEERS)}"
-    source = case.get("append") or case.get("merge")
-    if source and not (folder / source).is_file():
-        return f"there is no file {folder / source}"
     return None
+
+
+def _wrong_type(key: str, value: Any) -> str | None:
+    kind, expected = TYPES.get(key, (object, ""))
+    of_names = not isinstance(value, list) or all(isinstance(v, str) for v in value)
+    if isinstance(value, kind) and of_names and not (kind is int and isinstance(value, bool)):
+        return None
+    return f"{key} is {value!r}; expected {expected}"
+
+
+def _missing_peers(case: Mapping[str, Any]) -> str | None:
+    missing = ", ".join(peer for peer in case.get("peers", ("deltalake",)) if find_spec(PEERS[peer]) is None)
+    return f"{missing} is not installed; install it with pip, or run with --no-peer" if missing else None
 
 
 def _resolved(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
@@ -142,7 +187,7 @@ def run_workload(
         found: dict[str, list[Side]] = {side: [] for side in sides}
         for i in range(repeat):
             for side in [s for s in sides if f"{case['name']}: {s}" not in errors]:
-                say(f"{case['name']}: {side} {i + 1}/{repeat}")
+                say(f"{case['name']}: {'delta_core' if side == 'ours' else side} {i + 1}/{repeat}")
                 command = [sys.executable, "-m", "benchmarks.workload_child", side, workload.table, json.dumps(case)]
                 environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
                 done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -175,7 +220,9 @@ def format_workload(figures: Sequence[Figure], errors: Mapping[str, str]) -> str
         name = "delta_core" if f.side == "ours" else f.side
         times = (f"{f.median() * 1_000:.3g} ms", f"{f.median(wall=True) * 1_000:.3g} ms")
         rows.append((f.case, name, *times, f"{f.peak_mb:.0f}", ratio, answer))
-    rows += [(*name.split(": ", 1), "", "", "", "", f"failed: {text}") for name, text in errors.items()]
+    for key, text in errors.items():
+        name, side = key.rsplit(": ", 1)
+        rows.append((name, "delta_core" if side == "ours" else side, "", "", "", "", f"failed: {text}"))
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 

@@ -279,7 +279,7 @@ def folder(tmp_path: Path) -> Path:
 
 def loaded(folder: Path, text: str, table: str = 'table = "events"') -> object:
     (folder / "my.toml").write_text(f"{table}\n{text}\n")
-    return load_workload(folder / "my.toml", folder, Sizes(0.01))
+    return load_workload(folder / "my.toml", folder, Sizes(0.01), with_peers=False)
 
 
 @pytest.mark.parametrize(
@@ -296,6 +296,12 @@ def loaded(folder: Path, text: str, table: str = 'table = "events"') -> object:
         ('[[case]]\nname = "x"\noptimize = false', "optimize is False; expected true"),
         ("[[case]]\nlimit = 1", "case None: expected a name"),
         ('[[case]]\nname = "x"\nlimit = 1\n[[case]]\nname = "x"\nlimit = 2', "two cases have the same name"),
+        ('[[case]]\nname = "x"\ncolumns = "id"', "case 'x': columns is 'id'; expected a list of names"),
+        ('[[case]]\nname = "x"\ncolumns = [1]', r"case 'x': columns is \[1\]; expected a list of names"),
+        ('[[case]]\nname = "x"\nlimit = true', "case 'x': limit is True; expected a whole number"),
+        ('[[case]]\nname = "x"\nsql = 1', "case 'x': sql is 1; expected a text"),
+        ('[[case]]\nname = "x"\nupdate = "a = 1"', "update is 'a = 1'; expected a table of columns"),
+        ('[case]\nname = "x"\nlimit = 1', r"expected \[\[case\]\] above each case"),
         ("x = 1", "unknown key x; expected table and"),
         ("", "at least one"),
         ("[[", "is no TOML file of cases"),
@@ -304,6 +310,19 @@ def loaded(folder: Path, text: str, table: str = 'table = "events"') -> object:
 def test_a_mistake_in_a_workload_is_named(folder: Path, text: str, message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         loaded(folder, text)
+
+
+def test_a_table_that_is_missing_is_named(folder: Path) -> None:
+    with pytest.raises(SystemExit, match=r"there is no table .*nowhere"):
+        loaded(folder, '[[case]]\nname = "x"\nlimit = 1', 'table = "nowhere"')
+
+
+def test_a_peer_that_is_not_installed_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.workloads.find_spec", lambda name: None)
+    text = '[[case]]\nname = "x"\nlimit = 1\npeers = ["pylance"]'
+    assert loaded(folder, text)
+    with pytest.raises(SystemExit, match="case 'x': pylance is not installed"):
+        load_workload(folder / "my.toml", folder, Sizes(0.01))
 
 
 def test_a_table_that_is_not_generated_is_named(folder: Path) -> None:
@@ -371,7 +390,7 @@ def test_a_side_that_fails_is_reported_and_the_others_stay(folder: Path) -> None
     figures, errors = run_workload(workload, 1, False, lambda text: None)  # type: ignore[arg-type]
     assert [f.case for f in figures] == ["y"]
     assert "nothing" in errors["x: ours"]
-    assert "| x | ours |  |  |  |  | failed: " in format_workload(figures, errors)
+    assert "| x | delta_core |  |  |  |  | failed: " in format_workload(figures, errors)
 
 
 def test_another_answer_is_shown() -> None:
@@ -381,6 +400,6 @@ def test_another_answer_is_shown() -> None:
 
 
 def test_the_workload_of_the_project_can_be_loaded(tmp_path: Path) -> None:
-    workload = load_workload(ROOT / "benchmarks" / "workloads" / "reads.toml", tmp_path, Sizes(0.001))
+    workload = load_workload(ROOT / "benchmarks" / "workloads" / "reads.toml", tmp_path, Sizes(0.001), with_peers=False)
     assert workload.cases[0]["name"] == "two columns of all rows"
     assert DeltaTable(workload.table).version() >= 0
