@@ -22,7 +22,7 @@ def bars(labels: Sequence[str], values: Sequence[float], titles: Sequence[str]) 
         Their heights, from 0 on.
     """
     most, room = max(values, default=0) or 1, (WIDTH - LEFT) / max(len(values), 1)
-    every = -(-len(labels) * 62 // WIDTH) or 1
+    every = -(-len(labels) * 76 // WIDTH) or 1
     marks = []
     for i, (label, value, title) in enumerate(zip(labels, values, titles, strict=True)):
         height = max((HEIGHT - TOP - BOTTOM) * value / most, 1.5)
@@ -34,7 +34,9 @@ def bars(labels: Sequence[str], values: Sequence[float], titles: Sequence[str]) 
                 f"<title>{escaped(title)}</title></rect>"
             )
         if i % every == 0:
-            marks.append(f'<text x="{x:.1f}" y="{HEIGHT - 6}">{escaped(label)}</text>')
+            # a narrow page enlarges labels
+            place = f'class="end" x="{WIDTH}"' if x > WIDTH - 76 else f'x="{x:.1f}"'
+            marks.append(f'<text {place} y="{HEIGHT - 6}">{escaped(label)}</text>')
     return _svg(HEIGHT, "".join(marks))
 
 
