@@ -22,7 +22,7 @@ from delta_core.kernel.plugins.hookspecs import RESULTS
 from delta_core.kernel.plugins.plans import ReadRequest
 from delta_core.kernel.plugins.rules import ChecksumField, RowFilter, RowSelector
 from delta_core.kernel.plugins.state import TableState
-from delta_core.kernel.protocol.actions import Protocol
+from delta_core.kernel.protocol.actions import FILE_COLUMNS, Protocol
 from delta_core.runtime.lazy import load_object
 from delta_core.testing.contract_base import ContractBase, table_state
 from delta_core.testing.hook_costs import attempt_view, call_hook, hook_arguments
@@ -65,9 +65,13 @@ class DeclarationContract(ContractBase):
         assert feature.kind in ("writer", "reader+writer"), f"{plugin}: FEATURE.kind is {feature.kind!r}"
         assert feature.summary.endswith("."), f"{plugin}: FEATURE.summary is {feature.summary!r}, expected a sentence"
         assert all(feature.properties.values()), f"{plugin}: a property in FEATURE.properties lacks its description"
-        assert set(feature.reserved) <= set(feature.properties), (
-            f"{plugin}: FEATURE.reserved has more than FEATURE.properties"
-        )
+        for field in ("flags", "reserved", "log_properties"):
+            further = sorted(set(getattr(feature, field)) - set(feature.properties))
+            assert not further, (
+                f"{plugin}: FEATURE.{field} names {further[0]!r}, which FEATURE.properties does not declare"
+            )
+        taken = [f"{f.action}.{f.name}" for f in feature.fields if f.name in FILE_COLUMNS]
+        assert not taken, f"{plugin}: FEATURE.fields has {taken[0]}, a field of the protocol; choose another name"
         assert set(feature.enabling) <= set(feature.operations), (
             f"{plugin}: FEATURE.enabling has more than FEATURE.operations"
         )
