@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -50,7 +51,8 @@ def new(name: str, kind: str, output: str | None) -> None:
         raise click.UsageError(e.message) from e
     for path in made:
         click.echo(path)
-    print_note(f"Next: python -m pip install {folder} && python -m pytest {folder / 'tests'}")
+    place = str(folder) if folder.is_absolute() else f"./{folder}"  # pip looks up a plain name on the package index
+    print_note(f"Next: python -m pip install {quote(place)} pytest && python -m pytest {quote(f'{place}/tests')}")
 
 
 @plugin.command()

@@ -82,6 +82,16 @@ def test_name_that_is_none_is_misuse(name: str, said: str, tmp_path: Path, run: 
     assert not (tmp_path / "x").exists()
 
 
+def test_next_command_installs_the_folder_and_not_a_package_of_the_index(
+    tmp_path: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = run("plugin", "new", "my-row-stamps", "--kind", "feature")
+    assert "pip install ./my-row-stamps pytest && python -m pytest ./my-row-stamps/tests" in made.err
+    made = run("plugin", "new", "my-row-stamps", "--kind", "feature", "-o", tmp_path / "a b")
+    assert f"pip install '{tmp_path}/a b' pytest" in made.err
+
+
 def test_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("mine")
     with pytest.raises(InvalidArgumentError, match="exists and is not empty"):
