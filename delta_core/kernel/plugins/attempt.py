@@ -35,8 +35,9 @@ class AttemptView(Struct, frozen=True):
     adds : pyarrow.Table
         Columns of `actions.ADDED_FILE`, and the fields that features of the table add to the action: null in new files.
     removes, cdcs : pyarrow.Table
-        The same for `intents.REMOVED_FILE` and `actions.CHANGE_FILE`. ``stats`` of removed files may be null
-        although they have statistics: no line of a commit repeats these.
+        The same for `intents.REMOVED_FILE` and `actions.CHANGE_FILE`, with the fields that features add to ``remove``
+        and ``cdc``: null before `commit_rules`, also if the file's ``add`` has a field of this name. ``stats`` of
+        removed files may be null although they have statistics: no line of a commit repeats these.
     domains : Mapping
         Domains that the user edits: configuration, None for a removal.
     metadata_changed, protocol_changed : bool
