@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core.errors import DeltaError, did_you_mean
+from delta_core.expressions import is_builtin
 from delta_core.kernel.commit.upgrade import upgrade_protocol
 from delta_core.kernel.log.checksum import OWN_FIELDS
 from delta_core.kernel.plugins.features import API_VERSION, SupportedFeatures
@@ -167,6 +168,16 @@ class DeclarationContract(ContractBase):
         for hook, rule in (*self.answers(), *self.written()):
             if getattr(rule, "feature", self.name) != self.name:
                 self.fault(hook, f"{type(rule).__name__} is signed by {rule.feature!r}; expected {self.name!r}")
+
+    def test_functions_have_names_of_their_own(self) -> None:
+        for state in self.states():
+            for function in self.alone().collect("functions", features=state.features):
+                name = function.name
+                if is_builtin(name.lower()) or name != name.lower():
+                    self.fault(
+                        "functions",
+                        f"Function {name!r} is never called, expected a lower-case name that is not built in",
+                    )
 
     def test_fields_of_checksums_are_json_of_their_own_names(self) -> None:
         for hook, field in self.answers():

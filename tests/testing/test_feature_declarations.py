@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from delta_core.api import ActionField
+from delta_core.api import ActionField, Function
 from delta_core.errors import HookContractError
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.testing.feature_contract import FeatureContract
-from tests.testing.honest_plugin import FEATURE, Plugin
+from tests.testing.honest_plugin import FEATURE, NAME, Plugin, least, twice
 
 
 def contract_of(plugin: Plugin) -> FeatureContract:
@@ -37,6 +37,13 @@ def test_field_of_the_protocol_is_named() -> None:
     contract = contract_of(Plugin(replace(FEATURE, fields=(ActionField("add", "size", pa.int64()),))))
     with pytest.raises(AssertionError, match=r"FEATURE\.fields has add\.size, a field of the protocol"):
         contract.test_feature_is_stated_whole()
+
+
+@pytest.mark.parametrize("name", ["upper", "acmeTwice"])
+def test_function_that_is_never_called_is_named(name: str) -> None:
+    contract = contract_of(Plugin(functions=lambda: [Function(NAME, name, least, twice, "({0} * 2L)")]))
+    with pytest.raises(pytest.fail.Exception, match=rf"Hook functions of plugin .*Function '{name}' is never called"):
+        contract.test_functions_have_names_of_their_own()
 
 
 def test_result_of_the_wrong_type_is_not_reported_as_input() -> None:
