@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from delta_core.errors import DeltaError, did_you_mean
 from delta_core.expressions import is_builtin
+from delta_core.expressions.ast import FileConstant, leaves
 from delta_core.kernel.commit.upgrade import upgrade_protocol
 from delta_core.kernel.log.checksum import OWN_FIELDS
 from delta_core.kernel.plugins.features import API_VERSION, SupportedFeatures
@@ -29,6 +30,9 @@ from delta_core.testing.contract_base import ContractBase, table_state
 from delta_core.testing.hook_costs import attempt_view, call_hook, hook_arguments
 
 __all__ = ["DeclarationContract"]
+
+#: Columns that the file table of a change feed has beside those of the protocol.
+_CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 #: The hooks that have an answer for some table, if a plugin implements them.
 RETURNING = (
@@ -168,6 +172,18 @@ class DeclarationContract(ContractBase):
         for hook, rule in (*self.answers(), *self.written()):
             if getattr(rule, "feature", self.name) != self.name:
                 self.fault(hook, f"{type(rule).__name__} is signed by {rule.feature!r}; expected {self.name!r}")
+
+    def test_rules_read_columns_of_files_that_exist(self) -> None:
+        known = {*FILE_COLUMNS, *_CHANGE_COLUMNS, *(f.name for f in self.feature.fields)}
+        for other in (*self.feature.requires, *self.feature.after):
+            known.update(f.name for f in self.registry.load(other).FEATURE.fields)
+        for hook, rule in (*self.answers(), *self.written()):
+            expression = getattr(rule, "expression", None)
+            for leaf in () if expression is None else leaves(expression):
+                if isinstance(leaf, FileConstant) and leaf.name not in known:
+                    reads = f"{type(rule).__name__} reads {leaf.name!r} of the file table"
+                    advice = f"declare it in FEATURE.fields.{did_you_mean(leaf.name, known)}"
+                    self.fault(hook, f"{reads}, which has no such column, so that it is always null: {advice}")
 
     def test_functions_have_names_of_their_own(self) -> None:
         for state in self.states():

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from delta_core.api import ActionField, Function
+from delta_core.api import ActionField, FileConstant, Function, MetadataColumn
 from delta_core.errors import HookContractError
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.testing.feature_contract import FeatureContract
-from tests.testing.honest_plugin import FEATURE, NAME, Plugin, least, twice
+from tests.testing.honest_plugin import FEATURE, NAME, STRING, Plugin, least, twice
 
 
 def contract_of(plugin: Plugin) -> FeatureContract:
@@ -44,6 +44,12 @@ def test_function_that_is_never_called_is_named(name: str) -> None:
     contract = contract_of(Plugin(functions=lambda: [Function(NAME, name, least, twice, "({0} * 2L)")]))
     with pytest.raises(pytest.fail.Exception, match=rf"Hook functions of plugin .*Function '{name}' is never called"):
         contract.test_functions_have_names_of_their_own()
+
+
+def test_column_of_files_that_does_not_exist_is_named() -> None:
+    rule = MetadataColumn(NAME, "_stamped_by", STRING, FileConstant("stampdBy", STRING))
+    with pytest.raises(pytest.fail.Exception, match=r"MetadataColumn reads 'stampdBy'.*mean 'stampedBy'"):
+        contract_of(Plugin(read_rules=lambda: [rule])).test_rules_read_columns_of_files_that_exist()
 
 
 def test_result_of_the_wrong_type_is_not_reported_as_input() -> None:
