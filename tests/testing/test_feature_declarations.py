@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from delta_core.api import ActionField, FileConstant, Function, MetadataColumn
+from delta_core.api import ActionField, CommitInfoField, FileConstant, Function, MetadataColumn
 from delta_core.errors import HookContractError
 from delta_core.kernel.plugins.registry import PluginRegistry
 from delta_core.testing.feature_contract import FeatureContract
@@ -50,6 +52,12 @@ def test_column_of_files_that_does_not_exist_is_named() -> None:
     rule = MetadataColumn(NAME, "_stamped_by", STRING, FileConstant("stampdBy", STRING))
     with pytest.raises(pytest.fail.Exception, match=r"MetadataColumn reads 'stampdBy'.*mean 'stampedBy'"):
         contract_of(Plugin(read_rules=lambda: [rule])).test_rules_read_columns_of_files_that_exist()
+
+
+def test_field_of_commit_info_that_commits_set_is_named(tmp_path: Path) -> None:
+    contract = contract_of(Plugin(commit_rules=lambda: [CommitInfoField(NAME, "operation", "x")]))
+    with pytest.raises((HookContractError, AssertionError), match=r"sets commitInfo\.operation"):
+        contract.test_rows_are_written_moved_and_read(tmp_path)
 
 
 def test_result_of_the_wrong_type_is_not_reported_as_input() -> None:

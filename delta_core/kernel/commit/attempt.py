@@ -27,6 +27,7 @@ from delta_core.kernel.commit.action_columns import with_action_columns, with_de
 from delta_core.kernel.commit.base import TableBase
 from delta_core.kernel.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.kernel.commit.lines import CommitLines, SmallAction, as_parsed, format_commit, small_action, stamped
+from delta_core.kernel.commit.options import OWN_COMMIT_FIELDS
 from delta_core.kernel.log.checksum import CommitContent
 from delta_core.kernel.plugins.answers import Misfit, find_json_misfit, misfit_of_action, shown
 from delta_core.kernel.plugins.attempt import AttemptView, no_actions
@@ -275,6 +276,9 @@ def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int)
 
 def _checked_info(rule: CommitInfoField) -> Any:
     """Return the value of a field; HookContractError for one that JSON can't contain, or a time that is none."""
+    if rule.name in OWN_COMMIT_FIELDS:
+        what = f"sets commitInfo.{rule.name}, which each commit sets itself; expected another name"
+        raise contract_error(rule.feature, "commit_rules", "CommitInfoField", what, field=rule.name)
     misfit = find_json_misfit(rule.value, f"commitInfo.{rule.name}")
     if misfit is None and rule.first and (not isinstance(rule.value, int) or isinstance(rule.value, bool)):
         misfit = Misfit(f"commitInfo.{rule.name}", shown(rule.value), "int: milliseconds since the epoch")
