@@ -191,6 +191,11 @@ class MadeTable:
         """Write a checkpoint, from which the next snapshot is read."""
         write_checkpoint(self.snapshot)
 
+    def findings(self) -> list[str]:
+        """Return the errors and warnings of verify, as text."""
+        found = DeltaTable(str(self.folder), plugins=self.registry).verify(deep="rows").findings.to_pylist()
+        return [f"{f['rule']}: {f['found']}" for f in found if f["severity"] != "information"]
+
     def actions(self) -> dict[str, list[str]]:
         """Return the feature's own actions, as text in a stable order."""
         snapshot = self.snapshot

@@ -192,6 +192,21 @@ class RowContract(ContractBase):
             return {r.name for _, r in self.rules_of(made) if isinstance(r, ReadCheck) and r.name in str(e)}
         return set()
 
+    def test_verify_finds_nothing_in_right_tables(self, tmp_path: Path) -> None:
+        for made in self.made_tables(tmp_path):
+            steps: dict[str, Callable[[], None]] = {
+                "after rows were written": lambda: None,
+                "after rows were replaced and others moved": made.move,
+                "after a checkpoint was written": made.checkpoint,
+            }
+            for when, run in steps.items():
+                with self.step("replacing rows, or writing a checkpoint"):
+                    run()
+                with self.step("verifying a table that is right (hook check_table)"):
+                    found = made.findings()
+                if found:
+                    self.fault("check_table", f"verify finds faults {when}, expected none: {found}")
+
     def test_change_feed_has_the_rows_of_reads(self, tmp_path: Path) -> None:
         recorded = bool(self.not_written or self.without_changes or "changeDataFeed" in self.feature.excludes)
         for i, example in enumerate([] if self.not_written else self.tables()):

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ from delta_core.api import (
     ColumnEncoding,
     CommitInfoField,
     ExtraAction,
+    FileCheck,
     FillColumn,
+    Finding,
     Function,
     HiddenColumn,
     Literal,
@@ -293,6 +295,10 @@ NAMED = Column(("name",))
 
 def _encodes(encode: Any, decode: Any, feature: str = NAME) -> Callable[..., Any]:
     return lambda table: [ColumnEncoding(feature, ("name",), STRING, encode, decode)] if is_on(table) else []
+
+
+def _verifies(columns: Sequence[str], *found: Any) -> Any:
+    return lambda table: [FileCheck(NAME, tuple(columns), lambda files: list(found))]
 
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
@@ -667,6 +673,18 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "an encoding that another feature signs": (
         lambda: Plugin(column_encodings=_encodes(NAMED, NAMED, "acme.other")),
         "Hook column_encodings .*acme.other",
+    ),
+    "a check of verify that finds faults in right tables": (
+        lambda: Plugin(check_table=_verifies(["size"], Finding("acme-size", "a size", "another", "Write again."))),
+        "Hook check_table of plugin .* verify finds faults after rows were written, .*acme-size",
+    ),
+    "a check of verify that reads a column that is not there": (
+        lambda: Plugin(check_table=_verifies(["nowhere"])),
+        "verify finds faults after rows were written.*FileCheck.columns of hook check_table.*nowhere",
+    ),
+    "a check of verify that returns text": (
+        lambda: Plugin(check_table=_verifies(["size"], "wrong")),
+        "check_table.*returned 'wrong'; expected findings",
     ),
     "bytes instead of encoded rows": (
         lambda: Plugin(write_rules=writes(remove=replace(WRITE["remove"], encode=_bytes))),

@@ -20,6 +20,7 @@ from delta_core.kernel.plugins.answers import find_misfit
 from delta_core.kernel.plugins.checks import CommitCheck, FileCheck, Finding, UniqueCheck
 from delta_core.kernel.plugins.plans import LogFile, ReadRequest
 from delta_core.kernel.plugins.rules import RowSelector
+from delta_core.kernel.protocol.actions import FILE_COLUMNS
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.names import encode_path
@@ -315,7 +316,7 @@ def check_features(snapshot: Snapshot, infos: Callable[[], Mapping[int, Mapping[
     Raises
     ------
     HookContractError
-        If a check returns something else than findings.
+        If a check names a column that files do not have, or returns something else than findings.
     """
     for check in snapshot.plugins.collect("check_table", table=snapshot.state):
         if isinstance(check, UniqueCheck):
@@ -336,6 +337,11 @@ def check_features(snapshot: Snapshot, infos: Callable[[], Mapping[int, Mapping[
 
 
 def _columns_of(snapshot: Snapshot, check: FileCheck) -> pa.Table:
+    fields = (field.name for feature in snapshot.plugins.features.values() for field in feature.fields)
+    unknown = sorted(set(check.columns) - {"numRecords", *FILE_COLUMNS, *fields})
+    if unknown:
+        what = f"names {unknown[0]!r}; expected columns of files, fields of features of the table, or numRecords"
+        raise contract_error(check.feature, "check_table", "FileCheck.columns", what)
     files = snapshot.files.columns(list(dict.fromkeys(("path", *(c for c in check.columns if c != "numRecords")))))
     if "numRecords" in check.columns:
         files = files.append_column("numRecords", snapshot.files.statistics([NUM_RECORDS]).column(0))
