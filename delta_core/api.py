@@ -12,6 +12,7 @@ with lazy_imports(__name__):
     from delta_core.catalogs import (
         CatalogTable as CatalogTable,
         NameCatalog as NameCatalog,
+        check_encodable as check_encodable,
         open_catalog as open_catalog,
         split_name as split_name,
     )
@@ -244,7 +245,11 @@ with lazy_imports(__name__):
         optimize_table as optimize_table,
         plan_optimize as plan_optimize,
     )
-    from delta_core.operations.progress import OperationProgress as OperationProgress, ProgressReport as ProgressReport
+    from delta_core.operations.progress import (
+        OperationProgress as OperationProgress,
+        ProgressReport as ProgressReport,
+        report_rows as report_rows,
+    )
     from delta_core.operations.replace import ReplaceRowsOptions as ReplaceRowsOptions, replace_rows as replace_rows
     from delta_core.operations.report.facts import (
         Compaction as Compaction,
@@ -267,6 +272,7 @@ with lazy_imports(__name__):
     from delta_core.runtime.json_text import decode_json as decode_json
     from delta_core.runtime.ordered import run_ordered as run_ordered, run_quick as run_quick
     from delta_core.runtime.processes import PerProcess as PerProcess
+    from delta_core.runtime.progress_bars import progress_bar as progress_bar
     from delta_core.runtime.threads import num_cores as num_cores
     from delta_core.scan.exchange import (
         ColumnChange as ColumnChange,

@@ -19,7 +19,7 @@ from delta_core.runtime.arguments import check_options
 from delta_core.runtime.entry_points import entry_points
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["CATALOGS_GROUP", "NameCatalog", "CatalogTable", "open_catalog", "split_name"]
+__all__ = ["CATALOGS_GROUP", "NameCatalog", "CatalogTable", "check_encodable", "open_catalog", "split_name"]
 
 CATALOGS_GROUP = "delta_core.catalogs"
 
@@ -256,6 +256,30 @@ def _kind(place: str) -> str:
     return head
 
 
+def check_encodable(name: str) -> str:
+    """Return a name, but reject one that UTF-8 can't encode.
+
+    Parameters
+    ----------
+    name : str
+        Of a catalog, schema or table.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It has half of a surrogate pair, as text has that was decoded from damaged bytes.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"Found the name {name!a}, which has half of a surrogate pair, so that no catalog can store it. Pass the "
+            "name as the catalog has it.",
+            name=name,
+        ) from None
+    return name
+
+
 def split_name(name: str, depth: int, what: str = "table") -> tuple[str, ...]:
     """Split a full name into its parts; those in backticks or double quotes may have dots.
 
@@ -271,8 +295,9 @@ def split_name(name: str, depth: int, what: str = "table") -> tuple[str, ...]:
     Raises
     ------
     InvalidArgumentError
-        For another number of parts, an empty part, or a quote that does not end.
+        For another number of parts, an empty part, a quote that does not end, or half of a surrogate pair.
     """
+    check_encodable(name)
     parts: list[str] = []
     at = 0
     while (match := _PART.match(name, at)) is not None and match.end() > at:

@@ -65,7 +65,6 @@ with lazy_imports(__name__):
         VacuumProgress as VacuumProgress,
         report_rows as report_rows,
     )
-    from delta_core.operations.progress_bars import progress_bar as progress_bar
     from delta_core.operations.register import register_files as register_files
     from delta_core.operations.replace import ReplaceOptions as ReplaceOptions, write_replacing as write_replacing
     from delta_core.operations.restore import RestoreOptions as RestoreOptions, restore_table as restore_table
@@ -83,3 +82,4 @@ with lazy_imports(__name__):
     )
     from delta_core.operations.verify.repair import RepairOptions as RepairOptions, repair_table as repair_table
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
+    from delta_core.runtime.progress_bars import progress_bar as progress_bar

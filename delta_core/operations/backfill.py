@@ -26,9 +26,9 @@ from delta_core.kernels.arrow_buffers import bool_array, is_valid, number_array,
 from delta_core.kernels.dedup import KeySet
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import predicate_text
+from delta_core.runtime.progress_bars import shows_progress
 from delta_core.schema.types import PrimitiveType
 
 __all__ = ["BackfillOptions", "Backfilled", "backfill_statistics"]

@@ -38,9 +38,9 @@ from delta_core.kernels.arrow_buffers import array_of, one_array, scalar_of, str
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.operations.create import given_properties
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.sweep.listing import check_witness
 from delta_core.operations.vacuum.places import witness_of
+from delta_core.runtime.progress_bars import shows_progress
 
 __all__ = ["CloneOptions", "Cloned", "clone_table"]
 

@@ -35,9 +35,9 @@ from delta_core.kernels.arrow_buffers import array_of, int64_values, number_arra
 from delta_core.operations.create import stage_definition
 from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.operations.sink_log import files_of_sink
+from delta_core.runtime.progress_bars import shows_progress
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.fields import NOT_IN_NAMES, Schema, format_path, walk
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, spark_name

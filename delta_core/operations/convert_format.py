@@ -38,8 +38,8 @@ from delta_core.kernels.arrow_buffers import is_valid, one_array
 from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.operations.create import column_names, stage_definition
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.temporary import temporary_files
+from delta_core.runtime.progress_bars import shows_progress
 from delta_core.scan.exchange import ColumnChange, Incoming, Outgoing, TableFacet, check_losses, column_changes
 from delta_core.schema.fields import Schema, with_field_metadata
 from delta_core.schema.types import Field, StructType, arrow_to_type, spark_name

@@ -11,9 +11,9 @@ from delta_core.kernel.scan.plan import FILE_PATH
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.operations.changes import Changed, ChangeOptions, ChangeTarget, Timing
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.row_changes import begin_changes, has_applied, predicate_text
+from delta_core.runtime.progress_bars import shows_progress
 
 __all__ = ["count_selected", "delete_rows"]
 

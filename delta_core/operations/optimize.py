@@ -24,7 +24,6 @@ from delta_core.operations.bins import Group, Groups, Ints, alone, group_bins, p
 from delta_core.operations.changes import FILE_NUMBER
 from delta_core.operations.file_rewrites import begin_rewrites, has_rewritten
 from delta_core.operations.progress import OperationProgress
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.rewrites import (
     OptimizeOptions,
     RewriteTarget,
@@ -38,6 +37,7 @@ from delta_core.operations.row_changes import predicate_text
 from delta_core.operations.row_order import OrderedRows, Spill
 from delta_core.operations.temporary import check_limits
 from delta_core.runtime.arguments import check_number
+from delta_core.runtime.progress_bars import shows_progress
 from delta_core.runtime.threads import Task, ThreadPool, first_done
 from delta_core.schema.fields import Path, find, format_path
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
-from delta_core.runtime.sizes import num_bytes
+from delta_core.runtime.sizes import num_bytes, size_text
 
 __all__ = ["OperationProgress", "ProgressReport", "VacuumProgress", "report_rows"]
 
@@ -42,6 +42,12 @@ class OperationProgress(Struct, frozen=True):
     total_bytes: int
     step: str = "write"
 
+    def shown(self) -> tuple[str, int, int]:
+        """Return the text beside a bar, how much is done, and of how much (0: unknown)."""
+        files = f"{self.files:,} of {self.total_files:,} files, " if self.total_files else ""
+        text = f"{self.step}: {files}{self.rows:,} rows" + (f", {size_text(self.bytes)}" if self.bytes else "")
+        return (text, self.bytes, self.total_bytes) if self.bytes else (text, self.files, self.total_files)
+
 
 class VacuumProgress(Struct, frozen=True):
     """How far a vacuum is.
@@ -54,6 +60,10 @@ class VacuumProgress(Struct, frozen=True):
 
     files: int
     total_files: int
+
+    def shown(self) -> tuple[str, int, int]:
+        """Return the text beside a bar, how much is done, and of how much (0: unknown)."""
+        return f"delete: {self.files:,} of {self.total_files:,} files", self.files, self.total_files
 
 
 class ProgressReport:
@@ -137,7 +147,15 @@ def _bounds(sizes: np.ndarray) -> Sequence[tuple[int, int]]:
 def report_rows(
     source: pa.Table | pa.RecordBatchReader, call: Callable[[OperationProgress], None]
 ) -> pa.RecordBatchReader:
-    """Return the rows of a write, which report how many of them were read; of a table, the share of its bytes too."""
+    """Return the rows of a write, which report how many of them were read; of a table, the share of its bytes too.
+
+    Parameters
+    ----------
+    source : pyarrow.Table or RecordBatchReader
+        The rows.
+    call : function(OperationProgress)
+        Called after each batch.
+    """
     is_table = isinstance(source, pa.Table)
     total, num_rows = (num_bytes(source), source.num_rows) if is_table else (0, 0)
     reader = source.to_reader(max_chunksize=1 << 16) if is_table else source

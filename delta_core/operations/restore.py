@@ -30,7 +30,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array, scalar_of, strings_of
 from delta_core.kernels.dedup import KeySet
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.progress_bars import shows_progress
+from delta_core.runtime.progress_bars import shows_progress
 
 __all__ = ["RestoreOptions", "Restored", "restore_table"]
 

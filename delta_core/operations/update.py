@@ -15,8 +15,8 @@ from delta_core.kernel.scan.plan import resolve_columns
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.changes import ChangeBase, Changed, ChangeOptions, ChangeTarget, Timing
 from delta_core.operations.merge.value_fitting import DEFAULT_RULES, Fitting, FittingRules
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.row_changes import begin_changes, has_applied, predicate_text
+from delta_core.runtime.progress_bars import shows_progress
 from delta_core.schema.fields import Path, find, format_path
 from delta_core.schema.types import DataType, PrimitiveType, StructType
 

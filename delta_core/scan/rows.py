@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
+from delta_core import handles
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.plugin_functions import Function
 from delta_core.runtime.logs import debug_log
@@ -117,14 +119,15 @@ class PlannedRows(ABC):
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
     def to_table(self) -> pa.Table:
-        """Return the rows in memory.
+        """Return the rows in memory; a read that takes long shows a bar in terminals and notebooks.
 
         Examples
         --------
         >>> table.scan(columns=["id"], limit=2).to_table().to_pydict()
         {'id': [1, 2]}
         """
-        return pa.Table.from_batches(list(self._logged_batches(is_collected=True)), self.schema)
+        batches = self._logged_batches(is_collected=True)
+        return pa.Table.from_batches(_all_with_bar(batches) if _may_be_watched() else list(batches), self.schema)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
@@ -153,6 +156,25 @@ class PlannedRows(ABC):
     @abstractmethod
     def source(self) -> Any:
         """The version of a table that is read."""
+
+
+def _may_be_watched() -> bool:
+    """Return whether a bar may be drawn; a cheap test, so that other programs need not import bars."""
+    try:
+        return "IPython" in sys.modules or sys.stderr.isatty()
+    except (AttributeError, OSError, ValueError):  # no stderr, closed, or replaced by an object that can only write
+        return False
+
+
+def _all_with_bar(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    found, rows = [], 0
+    with handles.progress_bar() as advance:
+        for batch in batches:
+            found.append(batch)
+            rows += batch.num_rows
+            if advance is not None:
+                advance(f"read: {rows:,} rows")
+    return found
 
 
 class Scannable(Protocol):

@@ -410,7 +410,8 @@ class ChangeMethods:
         A dataset elsewhere that was cloned without its data is not known here: it would lack the files.
         """
         given = parts.CleanupOptions(older_than, keep_versions, unreferenced_older_than, dry_run)
-        found: dict[str, Any] = parts.clean_dataset(self._target, given)
+        with api.progress_bar():
+            found: dict[str, Any] = parts.clean_dataset(self._target, given)
         return found
 
     def repair(
@@ -452,11 +453,12 @@ class ChangeMethods:
             made: Operation = parts.removal_of(latest, found)
             return made
 
-        latest = self.latest()
-        found[:] = parts.unreadable_fragments(latest, deep=deep)
-        if dry_run or not found:
-            return {"version": latest.version, "removed_fragments": parts.described(found)}
-        done = self._commit(operation, commit_properties)
+        with api.progress_bar():
+            latest = self.latest()
+            found[:] = parts.unreadable_fragments(latest, deep=deep)
+            if dry_run or not found:
+                return {"version": latest.version, "removed_fragments": parts.described(found)}
+            done = self._commit(operation, commit_properties)
         return {"version": done["version"], "removed_fragments": parts.described(found)}
 
     def _change(self, run: Callable[[], Changed], options: Mapping[str, Any]) -> dict[str, int]:
@@ -778,7 +780,8 @@ class ChangeMethods:
             )
             return latest.at(done.manifest), done.dropped_indices
 
-        dataset, dropped = _with_retries(run, options["max_commit_retries"])
+        with api.progress_bar():
+            dataset, dropped = _with_retries(run, options["max_commit_retries"])
         self._take(dataset)
         return {"version": dataset.version, "dropped_indices": list(dropped)}
 

@@ -462,7 +462,8 @@ class LanceDataset(ChangeMethods):
 
     def verify(self) -> VerifyReport:
         """Check the version's files: that they are there, their sizes, footers, rows, row ids and indices."""
-        return verify_dataset(self.files)
+        with api.progress_bar():
+            return verify_dataset(self.files)
 
     def report(self, *, store: bool = True) -> TableReport:
         """Return how the dataset is: sizes, versions, deleted rows and findings; no rows are read.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from delta_core.api import Engine, Opening
+from delta_core.api import Engine, Opening, path_text
 from delta_plugins.lance import exchanges
 from delta_plugins.lance.dataset import LanceDataset
 from delta_plugins.lance.names import has_manifests, list_latest
@@ -62,7 +63,7 @@ FORMAT = LanceFormat()
 
 
 def open_dataset(
-    uri: str,
+    uri: str | os.PathLike[str],
     *,
     version: int | None = None,
     timestamp: Any = None,
@@ -77,7 +78,7 @@ def open_dataset(
 
     Parameters
     ----------
-    uri : str
+    uri : str or path
         Its root.
     version, timestamp, tag, branch
         See `LanceDataset.open`.
@@ -93,6 +94,7 @@ def open_dataset(
     CorruptTableError, UnsupportedFeatureError, SchemaError
         If it can't be read.
     """
+    uri = path_text(uri)
     opening = Opening(uri, storage_options, engine, allow_external=allow_external, pickle_secrets=pickle_secrets)
     return LanceDataset.open(
         engine_of(opening),

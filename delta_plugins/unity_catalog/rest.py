@@ -20,6 +20,7 @@ from delta_core.api import (
     CatalogPermissionError,
     CatalogResponseError,
     CatalogUnavailableError,
+    check_encodable,
 )
 from delta_plugins.unity_catalog.options import Settings
 
@@ -30,6 +31,10 @@ _log = logging.getLogger(__name__)
 TRIES = 4
 PAUSE = 0.2
 _TIMEOUT = 60.0
+#: How long an answer may take in all, in s, even if each part of it comes in time.
+_TOTAL = 300.0
+#: How many pages of a list may be empty one after the other: a server may filter, but not forever.
+_MOST_EMPTY = 1000
 #: The longest text of a server that an error repeats, and the largest answer that is read, in bytes.
 _MOST_TEXT = 500
 _MOST_BYTES = 64 << 20
@@ -102,6 +107,8 @@ class Api:
             The field of an answer that has the objects.
         """
         token: str | None = None
+        seen: set[str] = set()
+        num_empty = 0
         while True:
             found = self.get(path, subject, {**query, **({"page_token": token} if token else {})})
             listed = found.get(items) or []
@@ -111,12 +118,16 @@ class Api:
             following = found.get("next_page_token") or None
             if following is None:
                 return
-            if following == token:
-                self.malformed(subject, "a page names itself as the next one")
             token = str(following)
+            if token in seen:
+                self.malformed(subject, "a page names itself, or an earlier one, as the next one")
+            seen.add(token)
+            num_empty = 0 if listed else num_empty + 1
+            if num_empty == _MOST_EMPTY:
+                self.malformed(subject, f"{_MOST_EMPTY} pages after each other are empty, and it goes on")
 
     def _repeated(self, method: str, path: str, subject: str, query: Any, body: Any) -> dict[str, Any]:
-        target = f"{path}?{urlencode(query)}" if query else path
+        target = f"{path}?{urlencode({k: check_encodable(str(v)) for k, v in query.items()})}" if query else path
         for attempt in range(TRIES - 1):
             try:
                 return self._send(method, target, subject, body)
@@ -138,7 +149,7 @@ class Api:
         lost: BaseException | str | None = None
         try:
             with _OPENER.open(request, timeout=_TIMEOUT) as response:
-                status, found = response.status, response.read(_MOST_BYTES + 1)
+                status, found = response.status, _read_within(response, _MOST_BYTES + 1, _TOTAL)
         except urllib.error.HTTPError as e:
             with e:
                 refused = e.code, _read_some(e), e.headers
@@ -250,12 +261,25 @@ class Api:
 
 def quoted(name: str) -> str:
     """Return a name as a part of a path."""
-    return quote(name, safe="")
+    return quote(check_encodable(name), safe="")
+
+
+def _read_within(response: http.client.HTTPResponse, most: int, seconds: float) -> bytes:
+    """Return an answer, at most so many bytes of it."""
+    end = time.monotonic() + seconds
+    parts: list[bytes] = []
+    rest = most
+    while rest and (part := response.read1(min(rest, 1 << 20))):
+        parts.append(part)
+        rest -= len(part)
+        if time.monotonic() > end:
+            raise TimeoutError(f"the answer was not complete after {seconds:g} s")
+    return b"".join(parts)
 
 
 def _read_some(error: urllib.error.HTTPError) -> bytes:
     try:
-        return error.read(1 << 20)
+        return _read_within(error, 1 << 20, _TOTAL)
     except (OSError, http.client.HTTPException):
         return b""
 

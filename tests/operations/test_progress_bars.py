@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, get_type_hints
@@ -18,16 +19,18 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable, operations, write_deltalake
-from delta_core.errors import InvalidArgumentError
-from delta_core.operations import OperationProgress, progress_bars
+from delta_core import DeltaTable, open_table, operations, write_deltalake
+from delta_core.errors import DataFileError, InvalidArgumentError
+from delta_core.operations import OperationProgress
+from delta_core.runtime import progress_bars
+from delta_plugins.lance import write_lance
 from tests.operations.row_tables import made, table_of
 
 SCRIPT = """
 import sys, time
 import pyarrow as pa
 from delta_core import write_deltalake
-from delta_core.operations import progress_bars
+from delta_core.runtime import progress_bars
 progress_bars.DELAY_SECONDS = float(sys.argv[3])
 
 def batches():
@@ -174,6 +177,80 @@ def test_an_error_of_the_operation_removes_the_bar(tmp_path: Path, notebook: Not
         fail()
     assert notebook.drawn[-1] == {"text/plain": "", "text/html": ""}
     write_deltalake(table, table_of([(7, "c", 0.5)]), mode="append")
+
+
+class _Recorder:
+    """Takes the place of a bar; keeps the texts that it was to show."""
+
+    texts: list[str]
+
+    def __init__(self, display: Any) -> None:
+        type(self).texts = []
+
+    def advance(self, *now: Any) -> None:
+        self.texts.append(progress_bars._state(*now)[0])
+
+    def close(self) -> None:
+        self.texts.append("closed")
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch, notebook: Notebook) -> type[_Recorder]:
+    monkeypatch.setattr(progress_bars, "_Bar", _Recorder)
+    return _Recorder
+
+
+@pytest.mark.parametrize("is_lance", [False, True])
+def test_reads_show_how_many_rows_they_have(tmp_path: Path, recorder: type[_Recorder], is_lance: bool) -> None:
+    rows = pa.table({"id": range(10)})
+    for mode in ("append", "append"):
+        if is_lance:
+            write_lance(tmp_path / "t", rows, mode="append" if (tmp_path / "t").exists() else "create")
+        else:
+            write_deltalake(tmp_path / "t", rows, mode=mode)
+        assert recorder.texts == [f"write: 10 rows, {rows.nbytes} B", "closed"]
+    table = open_table(tmp_path / "t")
+    for read in (table.to_pyarrow_table, table.scan().to_table, table.to_pandas):
+        recorder.texts.clear()
+        assert len(read()) == 20
+        assert recorder.texts[-2:] == ["read: 20 rows", "closed"]
+
+
+def test_a_read_that_fails_removes_its_bar(tmp_path: Path, recorder: type[_Recorder]) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": range(10)}))
+    next((tmp_path / "t").glob("*.parquet")).unlink()
+    with pytest.raises(DataFileError):
+        DeltaTable(tmp_path / "t").to_pyarrow_table()
+    assert recorder.texts == ["closed"]
+
+
+def test_reads_load_no_bars_without_a_terminal(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    code = (
+        "import sys; from delta_core import DeltaTable; DeltaTable(sys.argv[1]).to_pyarrow_table(); "
+        "assert 'delta_core.runtime.progress_bars' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "t")], check=True, stderr=subprocess.PIPE)
+
+
+LANCE_WORK: dict[str, Callable[[Any], Any]] = {
+    "add_columns": lambda d: d.add_columns({"twice": "id * 2"}),
+    "cast_column": lambda d: d.cast_column("id", pa.int32()),
+    "create_index": lambda d: d.create_index("id"),
+    "cleanup": lambda d: d.cleanup(),
+    "repair": lambda d: d.repair(deep=True),
+    "verify": lambda d: d.verify(),
+    "compact": lambda d: d.compact(),
+    "delete": lambda d: d.delete("id = 1"),
+}
+
+
+@pytest.mark.parametrize("name", LANCE_WORK)
+def test_lasting_work_on_datasets_shows_a_bar(tmp_path: Path, recorder: type[_Recorder], name: str) -> None:
+    dataset = write_lance(tmp_path / "t", pa.table({"id": range(10)}))
+    recorder.texts = ["none"]
+    LANCE_WORK[name](dataset)
+    assert recorder.texts[-1] == "closed"
 
 
 def test_every_operation_with_options_for_progress_shows_a_bar() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -28,6 +29,8 @@ class Fault:
         The answer; the connection is closed without one if the status is None.
     acts : bool
         Whether the server has acted on the request before it fails.
+    pause : float
+        Seconds after each byte of the body.
     """
 
     request: str
@@ -36,6 +39,7 @@ class Fault:
     acts: bool = False
     times: int = 1
     headers: dict[str, str] = field(default_factory=dict)
+    pause: float = 0.0
 
 
 @dataclass
@@ -194,12 +198,12 @@ def running(catalog: FakeCatalog) -> Iterator[FakeCatalog]:
                     else:
                         status, found = catalog.answer(self.command, parts.path, dict(parse_qsl(parts.query)), body)
             if fault is not None:
-                self._send(fault.status, fault.body, fault.headers)
+                self._send(fault.status, fault.body, fault.headers, fault.pause)
             else:
                 # as the open-source server answers a request that returns nothing
                 self._send(status, json.dumps(found).encode() if found else b"200 OK", {})
 
-        def _send(self, status: int | None, body: bytes, headers: dict[str, str]) -> None:
+        def _send(self, status: int | None, body: bytes, headers: dict[str, str], pause: float = 0.0) -> None:
             if status is None:
                 self.close_connection = True
                 return
@@ -207,7 +211,12 @@ def running(catalog: FakeCatalog) -> Iterator[FakeCatalog]:
             for key, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(key, value)
             self.end_headers()
-            self.wfile.write(body)
+            if not pause:
+                self.wfile.write(body)
+            with suppress(OSError):  # the client gives up
+                for i in range(len(body) if pause else 0):
+                    self.wfile.write(body[i : i + 1])
+                    time.sleep(pause)
 
         do_GET = do_POST = do_DELETE = _handle  # noqa: N815
 

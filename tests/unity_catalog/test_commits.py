@@ -21,6 +21,7 @@ from delta_core.errors import (
     CommitConflictError,
     CommitError,
     CommitStateUnknownError,
+    LogChangedError,
     TableExistsError,
     UnsupportedOperationError,
 )
@@ -322,6 +323,20 @@ def test_full_catalog_rejects_a_commit_while_the_log_has_another_one(
     with pytest.raises(CommitError, match="no room for more commits"):
         _append(options)
     assert (DeltaTable(URI, storage_options=options).version(), _ids(options)) == (1, [1, 2, 3])
+
+
+def test_ratified_commit_whose_file_is_lost_says_what_helps(
+    fake: FakeCatalog, log: Path, options: dict[str, str]
+) -> None:
+    _append(options)
+    _unpublished(fake, log)
+    (staged,) = (log / "_staged_commits").glob("*.json")
+    kept = staged.read_bytes()
+    staged.unlink()
+    with pytest.raises(LogChangedError, match=rf"{staged.name} was listed but is gone.*otherwise restore the file"):
+        DeltaTable(URI, storage_options=options).count()
+    staged.write_bytes(kept)
+    assert _ids(options) == [1, 2, 3]
 
 
 MAINTENANCE: dict[str, Callable[[DeltaTable], Any]] = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.schema.fields import Schema
+from delta_plugins.unity_catalog import rest
 from delta_plugins.unity_catalog.catalog import UnityCatalog, open_unity
 from delta_plugins.unity_catalog.columns import column_infos
 from delta_plugins.unity_catalog.options import read_settings
@@ -215,6 +219,56 @@ def test_malformed_answer_is_rejected(fake: FakeCatalog, options: dict[str, str]
     fake.faults.append(Fault("GET /tables/", 200, body))
     with pytest.raises(CatalogResponseError, match="can't be used"):
         DeltaTable("uc://main.sales.cities", storage_options=options)
+
+
+def _pages(tokens: Iterator[str], listed: list[Any]) -> Callable[..., tuple[int, Any]]:
+    return lambda *request: (200, {"catalogs": listed, "next_page_token": next(tokens)})
+
+
+@pytest.mark.parametrize(
+    ("tokens", "listed", "found"),
+    [
+        (lambda: itertools.repeat("a"), [{"name": "c"}], "names itself, or an earlier one"),
+        (lambda: itertools.cycle("ab"), [{"name": "c"}], "names itself, or an earlier one"),
+        (lambda: map(str, itertools.count()), [], "pages after each other are empty"),
+    ],
+)
+def test_list_without_an_end_is_rejected(
+    fake: FakeCatalog, unity: UnityCatalog, monkeypatch: pytest.MonkeyPatch, tokens: Any, listed: list[Any], found: str
+) -> None:
+    monkeypatch.setattr(rest, "_MOST_EMPTY", 5)
+    monkeypatch.setattr(fake, "_get_catalogs", _pages(tokens(), listed))
+    with pytest.raises(CatalogResponseError, match=found):
+        unity.catalogs()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_answer_that_drips_is_given_up(
+    fake: FakeCatalog, options: dict[str, str], monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(rest, "_TOTAL", 0.2)
+    monkeypatch.setattr(rest, "TRIES", 1)
+    fake.faults.append(Fault("GET /tables/", status, b'{"a": "%s"}' % (b"x" * 2000), pause=0.01))
+    start = time.monotonic()
+    with pytest.raises(CatalogError, match="not complete after 0.2 s" if status == 200 else "status 400"):
+        DeltaTable("uc://main.sales.cities", storage_options=options)
+    assert time.monotonic() - start < 10, "the whole answer takes 20 s"
+
+
+@pytest.mark.parametrize("name", ["main.sales.\ud800", "ma\udfffin.sales.cities"])
+def test_name_with_half_of_a_surrogate_pair_is_rejected(
+    fake: FakeCatalog, unity: UnityCatalog, options: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    write_deltalake(tmp_path / "t", ROWS)
+    for work in (
+        lambda: DeltaTable(f"uc://{name}", storage_options=options),
+        lambda: unity.table(name),
+        lambda: unity.tables(name.rpartition(".")[0]) if name.endswith("s") else unity.drop(name),
+        lambda: unity.register(name, str(tmp_path / "t")),
+    ):
+        with pytest.raises(InvalidArgumentError, match="half of a surrogate pair"):
+            work()
+    assert fake.tables == {}
 
 
 def test_server_that_is_down_is_reported(fake: FakeCatalog, options: dict[str, str], unity: UnityCatalog) -> None:

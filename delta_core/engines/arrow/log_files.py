@@ -59,7 +59,8 @@ class ArrowLogFiles:
             self._feed(parser, files)
         except FileNotFoundError as e:
             raise LogChangedError(
-                f"{e.filename or e} was listed but is gone: the log was cleaned up meanwhile. Open the table again.",
+                f"{e.filename or e} was listed but is gone. If the log was cleaned up meanwhile, or the catalog's "
+                "commit was published, open the table again; otherwise restore the file, which its version needs.",
                 path=str(e.filename or e),
             ) from e
         except OSError as e:

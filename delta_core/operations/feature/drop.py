@@ -34,7 +34,7 @@ from delta_core.kernel.plugins.steps import ChangeSchema, FeatureStep, FeatureUs
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.feature.history import RETENTION, check_history, first_use, truncate_history, write_barrier
 from delta_core.operations.feature.steps import MOST_ATTEMPTS, StepRunner, step_text, with_properties
-from delta_core.operations.progress_bars import shows_progress
+from delta_core.runtime.progress_bars import shows_progress
 
 __all__ = ["DropFeatureOptions", "DroppedFeature", "drop_feature", "end_features"]
 

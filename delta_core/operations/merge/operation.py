@@ -27,9 +27,9 @@ from delta_core.operations.merge.source import load_source, source_schema, sourc
 from delta_core.operations.merge.target_scan import BLOCK_ROWS, CompiledClause, Decided, first_clause
 from delta_core.operations.merge.updated_rows import UpdatedRows, converted_values
 from delta_core.operations.merge.value_fitting import FittingRules
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.row_changes import begin_changes, has_applied
 from delta_core.operations.temporary import check_limits
+from delta_core.runtime.progress_bars import shows_progress
 from delta_core.schema.evolution import Accept
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import PrimitiveType, StructType

@@ -38,7 +38,6 @@ from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, number_array, strings_of
 from delta_core.operations.progress import VacuumProgress
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.sweep.deletion import delete_swept
 from delta_core.operations.sweep.found_files import FoundFiles
 from delta_core.operations.sweep.listing import WINDOW, deletable, garbage
@@ -54,6 +53,7 @@ from delta_core.operations.vacuum.reachable import (
     version_at,
 )
 from delta_core.runtime.arguments import check_number
+from delta_core.runtime.progress_bars import shows_progress
 
 __all__ = ["VacuumOptions", "VacuumPlan", "Vacuumed", "plan_vacuum", "run_vacuum"]
 

@@ -31,7 +31,6 @@ from delta_core.kernel.plugins.checks import Finding
 from delta_core.kernel.plugins.plans import LogFile
 from delta_core.kernel.snapshot import Snapshot, TableContext
 from delta_core.kernels.arrow_buffers import array_of
-from delta_core.operations.progress_bars import shows_progress
 from delta_core.operations.vacuum.operation import VacuumOptions, plan_vacuum
 from delta_core.operations.verify.checkpoints import check_checkpoints
 from delta_core.operations.verify.checksums import CommitTotals, check_checksums
@@ -45,6 +44,7 @@ from delta_core.operations.verify.version import (
     check_files,
 )
 from delta_core.runtime.html import grid, page
+from delta_core.runtime.progress_bars import shows_progress
 
 __all__ = ["FINDINGS", "VerifyOptions", "VerifyReport", "verify_table"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +22,9 @@ from delta_core.api import (
     TableNotFoundError,
     make_engine,
     open_source,
+    path_text,
+    progress_bar,
+    report_rows,
 )
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
@@ -58,7 +62,7 @@ _RETRIES = 15
 
 
 def write_lance(
-    uri: str,
+    uri: str | os.PathLike[str],
     data: Any,
     mode: Literal["create", "append", "overwrite"] = "create",
     *,
@@ -79,7 +83,7 @@ def write_lance(
 
     Parameters
     ----------
-    uri : str
+    uri : str or path
         The root of the dataset.
     data : anything with the Arrow PyCapsule interface, or a pandas data frame
         The rows; a stream is read once.
@@ -132,6 +136,7 @@ def write_lance(
     if file_version is not None and file_version not in FILE_VERSIONS:
         raise InvalidArgumentError(f"Found file_version {file_version!r}, expected one of {', '.join(FILE_VERSIONS)}.")
     configured, kept = checked_texts(config, "config"), checked_texts(properties, "properties")
+    uri = path_text(uri)
     opening = Opening(uri, storage_options, engine, allow_external=allow_external)
     found = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options, allow_external)
     base = existing_dataset(found, uri, mode, branch, Reopening(opening))
@@ -143,9 +148,11 @@ def write_lance(
         check_existing(base, file_version, stable_row_ids)
     source = open_source(data)
     version = FILE_VERSIONS[file_version or _NEWEST]
-    run = DatasetWrite(found, base, source, schema, version, merge_schema=merge_schema)
     limits = {"max_rows": max_rows_per_file, "max_bytes": max_bytes_per_file}
-    manifest = run.commit(mode, limits, configured, kept, bool(stable_row_ids))
+    with progress_bar() as advance:
+        counted = source if advance is None else report_rows(source, advance)
+        run = DatasetWrite(found, base, counted, schema, version, merge_schema=merge_schema)
+        manifest = run.commit(mode, limits, configured, kept, bool(stable_row_ids))
     return LanceDataset(VersionFiles(found, uri, manifest, run.branch, Reopening(opening)))
 
 

@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.operations.progress import OperationProgress, VacuumProgress
-from delta_core.runtime.sizes import size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["progress_bar", "shows_progress"]
+__all__ = ["Shown", "progress_bar", "shows_progress"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +32,14 @@ DELAY_SECONDS = 2.0
 _DRAWN_EVERY_SECONDS = 0.2
 #: Whether an operation shows its progress; those that it runs show none of their own.
 _is_watched: ContextVar[bool] = ContextVar("is_watched", default=False)
+
+
+class Shown(Protocol):
+    """What work reports, if that is more than a step and two numbers."""
+
+    def shown(self) -> tuple[str, int, int]:
+        """Return the text beside the bar, how much is done, and of how much (0: unknown)."""
+        ...
 
 
 class _Display(ABC):
@@ -154,15 +160,11 @@ class _Bar:
                     self._display.close()
 
 
-def _state(now: Any, done: int = 0, total: int = 0) -> tuple[str, int, int]:
+def _state(now: str | Shown, done: int = 0, total: int = 0) -> tuple[str, int, int]:
     """Return the text of a call for progress, what is done, and of how much."""
-    if isinstance(now, OperationProgress):
-        files = f"{now.files:,} of {now.total_files:,} files, " if now.total_files else ""
-        text = f"{now.step}: {files}{now.rows:,} rows" + (f", {size_text(now.bytes)}" if now.bytes else "")
-        return (text, now.bytes, now.total_bytes) if now.bytes else (text, now.files, now.total_files)
-    if isinstance(now, VacuumProgress):
-        return f"delete: {now.files:,} of {now.total_files:,} files", now.files, now.total_files
-    return (f"{now}: {done:,} of {total:,}", done, total) if total else (str(now), 0, 0)
+    if not isinstance(now, str):
+        return now.shown()
+    return (f"{now}: {done:,} of {total:,}", done, total) if total else (now, 0, 0)
 
 
 def _find_display() -> Callable[[], _Display] | None:
