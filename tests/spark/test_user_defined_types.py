@@ -207,7 +207,7 @@ EXPECTED_CLASS = "types.DataType" if pyspark.__version__.startswith("4.0.") else
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("org.apache.spark.ml.linalg.VectorUDT", "com.none.VectorUDT", "ClassNotFound"),
+        ("org.apache.spark.ml.linalg.VectorUDT", "com.none.VectorUDT", "(ClassNotFound|CLASS_NOT_FOUND)"),
         ("org.apache.spark.ml.linalg.VectorUDT", "java.lang.String", EXPECTED_CLASS),
         ('\\"pyClass\\":\\"pyspark.ml.linalg.VectorUDT\\",', "", "JSON"),
     ],

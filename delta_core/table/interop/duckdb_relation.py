@@ -79,6 +79,9 @@ def _native(snapshot: Snapshot, files: FileSet, connection: Any) -> tuple[Any, F
 
 
 def _query(names: Mapping[str, str], paths: Sequence[str]) -> str:
-    columns = ", ".join(f"{quoted_name(stored)} AS {quoted_name(name)}" for name, stored in names.items())
+    # plain files have these columns and no others; hundreds that are listed take longer to bind
+    is_renamed = any(stored != name for name, stored in names.items())
+    listed = (f"{quoted_name(stored)} AS {quoted_name(name)}" for name, stored in names.items())
+    columns = ", ".join(listed) if is_renamed else "*"
     files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     return f"SELECT {columns} FROM read_parquet([{files}], {_OPTIONS})"  # noqa: S608 (both are quoted)
