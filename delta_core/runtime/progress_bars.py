@@ -35,7 +35,7 @@ _is_watched: ContextVar[bool] = ContextVar("is_watched", default=False)
 
 
 class Shown(Protocol):
-    """What work reports, if that is more than a step and two numbers."""
+    """A report of progress that has more than a step and two numbers."""
 
     def shown(self) -> tuple[str, int, int]:
         """Return the text beside the bar, how much is done, and of how much (0: unknown)."""

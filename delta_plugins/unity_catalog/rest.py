@@ -264,8 +264,8 @@ def quoted(name: str) -> str:
     return quote(check_encodable(name), safe="")
 
 
-def _read_within(response: http.client.HTTPResponse, most: int, seconds: float) -> bytes:
-    """Return an answer, at most so many bytes of it."""
+def _read_within(response: Any, most: int, seconds: float) -> bytes:
+    """Return an answer, at most ``most`` bytes of it."""
     end = time.monotonic() + seconds
     parts: list[bytes] = []
     rest = most

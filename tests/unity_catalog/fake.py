@@ -213,7 +213,7 @@ def running(catalog: FakeCatalog) -> Iterator[FakeCatalog]:
             self.end_headers()
             if not pause:
                 self.wfile.write(body)
-            with suppress(OSError):  # the client gives up
+            with suppress(OSError):  # the client may stop
                 for i in range(len(body) if pause else 0):
                     self.wfile.write(body[i : i + 1])
                     time.sleep(pause)

@@ -325,7 +325,7 @@ def test_full_catalog_rejects_a_commit_while_the_log_has_another_one(
     assert (DeltaTable(URI, storage_options=options).version(), _ids(options)) == (1, [1, 2, 3])
 
 
-def test_ratified_commit_whose_file_is_lost_says_what_helps(
+def test_ratified_commit_whose_file_is_lost_names_the_remedy(
     fake: FakeCatalog, log: Path, options: dict[str, str]
 ) -> None:
     _append(options)
