@@ -201,7 +201,7 @@ def test_table_is_changed_without_the_class_of_python(spark: Any, uri: str) -> N
 
 
 #: The class that Spark states as expected of another one: 4.0 names the parent of UserDefinedType.
-EXPECTED_CLASS = "types.DataType" if pyspark.__version__.startswith("4.0.") else "UserDefinedType"
+EXPECTED_CLASS = "types.DataType" if pyspark.__version__.startswith(("4.0.", "4.1.")) else "UserDefinedType"
 
 
 @pytest.mark.parametrize(
