@@ -175,8 +175,8 @@ class DeclarationContract(ContractBase):
 
     def test_rules_read_columns_of_files_that_exist(self) -> None:
         known = {*FILE_COLUMNS, *_CHANGE_COLUMNS, *(f.name for f in self.feature.fields)}
-        for other in (*self.feature.requires, *self.feature.after):
-            known.update(f.name for f in self.registry.load(other).FEATURE.fields)
+        for other in filter(None, map(self.registry.load, (*self.feature.requires, *self.feature.after))):
+            known.update(f.name for f in other.FEATURE.fields)
         for hook, rule in (*self.answers(), *self.written()):
             expression = getattr(rule, "expression", None)
             for leaf in () if expression is None else leaves(expression):

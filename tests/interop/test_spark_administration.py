@@ -97,7 +97,12 @@ def test_changes_of_the_definition_are_committed_alike(spark: Any, tmp_path: Pat
     shutil.copytree(theirs.path, ours.path)
     theirs.run(f"ALTER TABLE {{t}} {statement}")
     change(DeltaTable(ours.path))
-    assert committed(ours.path) == committed(theirs.path)
+    expected = committed(theirs.path)
+    if name == "add columns":
+        # the method is deltalake's, and so is the name of its operation
+        assert expected["commitInfo"]["operation"] == "ADD COLUMNS"
+        expected["commitInfo"]["operation"] = "ADD COLUMN"
+    assert committed(ours.path) == expected
     assert ours.rows() == theirs.rows() == plain(DeltaTable(theirs.path).to_pyarrow_table())
 
 
