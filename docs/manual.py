@@ -60,7 +60,7 @@ API_PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "catalogs": (
         "Catalogs of names",
         "delta_core.catalogs",
-        ("NameCatalog", "CatalogTable", "open_catalog", "split_name"),
+        ("NameCatalog", "CatalogTable", "open_catalog", "split_name", "check_encodable"),
     ),
     "transaction": ("Actions of one's own", "delta_core.transaction", ()),
     "returned": (

@@ -313,11 +313,20 @@ def _check_optimize(names: dict[str, Any]) -> None:
     assert names["table"].to_pyarrow_table().num_rows == 10
 
 
+def _check_engines(names: dict[str, Any]) -> None:
+    uri = str(names["folder"] / "t")
+    write_deltalake(uri, _events(3))
+    engine = names["engine"](uri)
+    assert engine.name == "mine"
+    assert DeltaTable(uri, engine=engine).to_pyarrow_table().num_rows == 3
+
+
 PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[dict[str, Any]], None]]] = {
     ("README.md", "python"): (_readme, _check_readme),
     ("docs/administration.md", "python"): (_administration, _check_administration),
     ("docs/api.md", "python"): (_api, _check_api),
     ("docs/convert.md", "python"): (lambda folder: {}, _check_convert),
+    ("docs/engines.md", "python"): (lambda folder: {}, _check_engines),
     ("docs/expressions.md", "python"): (_expressions, lambda names: None),
     ("docs/moving-from-deltalake.md", "python"): (_moving, _check_moving),
     ("docs/lance.md", "python"): (_lance, _check_lance),
