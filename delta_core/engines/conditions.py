@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from delta_core.runtime.processes import cached_property
+from delta_core.runtime.structs import PublicStruct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,7 @@ class ValueRange(Struct, frozen=True):
     with_nan: bool = False
 
 
-class ValueSet(Struct, frozen=True, dict=True):
+class ValueSet(PublicStruct, frozen=True, dict=True):
     """A condition on numbers or strings: that they are among some keys; null never is.
 
     Parameters

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from delta_core.runtime.structs import PublicStruct
+
 if TYPE_CHECKING:
     from delta_core.engines.interface import DataFiles, Evaluator, LogFiles, Relations, RemoteRows, Spread, Storage
     from delta_core.errors import DeltaError
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["CommitDefaults", "Engine", "ForbiddenFeature"]
 
 
-class ForbiddenFeature(Struct, frozen=True):
+class ForbiddenFeature(PublicStruct, frozen=True):
     """A use of a feature that no new definition of a table may make.
 
     Parameters
@@ -63,7 +65,7 @@ class CommitDefaults(Struct, frozen=True):
     feature_names: Mapping[str, str] = {}
 
 
-class Engine(Struct, frozen=True):
+class Engine(PublicStruct, frozen=True):
     """The engine that an entry point of the group ``delta_core.engines`` makes from ``(uri, storage_options)``.
 
     ``allow_external`` is handed over by its name if the user passed it: see `open_snapshot`.

@@ -9,6 +9,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from delta_core.expressions.ast import Expression
+from delta_core.runtime.structs import PublicStruct
 from delta_core.schema.fields import Path
 from delta_core.schema.types import BASE_TYPES, StructType, TypeDef
 
@@ -173,7 +174,7 @@ class ParquetForm(Struct, frozen=True):
     dictionary: tuple[tuple[str, ...], ...] = ()
 
 
-class RowTest(Struct, frozen=True):
+class RowTest(PublicStruct, frozen=True):
     """One condition on the rows of a read, for an engine that can test rows before it decodes their other columns.
 
     Parameters
@@ -210,7 +211,7 @@ class ReadObserver(Protocol):
         ...
 
 
-class FileRead(Struct, frozen=True):
+class FileRead(PublicStruct, frozen=True):
     """One read of many data files.
 
     Parameters
@@ -311,7 +312,7 @@ class FileRead(Struct, frozen=True):
 Split = Callable[[int, pa.RecordBatch], "Sequence[tuple[int, pa.RecordBatch]]"]
 
 
-class FileWrite(Struct, frozen=True):
+class FileWrite(PublicStruct, frozen=True):
     """One write of many data files.
 
     Parameters
@@ -397,7 +398,7 @@ class ColumnsStatistics(Struct, frozen=True):
     highs: pa.Array
 
 
-class FilesStatistics(Struct, frozen=True):
+class FilesStatistics(PublicStruct, frozen=True):
     """The statistics of some of the files of a `FootersRead`.
 
     Parameters

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import pydoc
 import re
 import sys
 from collections.abc import Iterator
@@ -71,6 +73,20 @@ def test_names_for_type_checkers_are_those_that_load() -> None:
 @pytest.mark.parametrize("name", delta_core.api.__all__)
 def test_every_name_loads_from_its_home(name: str) -> None:
     assert getattr(delta_core.api, name) is not None
+
+
+@pytest.mark.parametrize("name", delta_core.api.__all__)
+def test_help_shows_every_name(name: str) -> None:
+    found = getattr(delta_core.api, name)
+    if inspect.isclass(found) or inspect.isfunction(found):
+        assert found.__name__ in pydoc.render_doc(found, renderer=pydoc.plaintext)
+
+
+def test_help_of_a_struct_names_its_fields_and_types() -> None:
+    engine = inspect.signature(delta_core.api.Engine)
+    assert engine.parameters["storage"].annotation == "Storage"
+    assert engine.parameters["storage"].default is inspect.Parameter.empty
+    assert engine.parameters["rejected_in_names"].default == ""
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

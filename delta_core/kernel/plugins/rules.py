@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.expressions.ast import Expression
+from delta_core.runtime.structs import PublicStruct
 from delta_core.schema.types import DataType
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ VECTOR_LOCATION = pa.schema(
 # --- reading -------------------------------------------------------------------------------
 
 
-class VectorBytes(Struct, frozen=True):
+class VectorBytes(PublicStruct, frozen=True):
     """Vectors of dropped rows within one piece of bytes.
 
     Parameters
@@ -71,7 +72,7 @@ class VectorBytes(Struct, frozen=True):
     cardinalities: NDArray[np.int64]
 
 
-class RowSelector(Struct, frozen=True):
+class RowSelector(PublicStruct, frozen=True):
     """Drop rows of a file by position.
 
     Parameters
@@ -355,7 +356,7 @@ class EncodedRows(Struct, frozen=True):
     descriptors: pa.Array
 
 
-class RemoveRows(Struct, frozen=True):
+class RemoveRows(PublicStruct, frozen=True):
     """Drop rows without rewriting files: ``encode(rows: Sequence[RowSet], prefix: str) -> EncodedRows``.
 
     ``prefix`` is the random directory that the table's files go into, empty for none. The core writes the bytes, and

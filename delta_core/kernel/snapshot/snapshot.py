@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.engines.records import ActionQuery
@@ -39,6 +38,7 @@ from delta_core.kernel.snapshot.contents import SnapshotContents
 from delta_core.kernel.snapshot.live_files import LaterCommits, LiveFileListing, domains_of, fields_of
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.runtime.logs import debug_log
+from delta_core.runtime.structs import PublicStruct
 from delta_core.schema.fields import Path
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _FRESH = 10.0
 _TAIL = ActionQuery(BASE_COLUMNS, skip=frozenset({"commitInfo", "cdc"}))
 
 
-class TableContext(Struct, frozen=True):
+class TableContext(PublicStruct, frozen=True):
     """The state that an opened table keeps over its versions.
 
     Parameters
