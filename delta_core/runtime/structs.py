@@ -15,7 +15,7 @@ __all__ = ["PublicStruct"]
 class _PublicStructMeta(StructMeta):
     @property
     def __signature__(self) -> inspect.Signature:
-        """What ``help()`` shows: types are text, since they may be of modules that nothing has imported yet."""
+        """The signature, as ``help()`` shows it: types are text, since nothing may have imported their modules yet."""
         import inspect
 
         types: dict[str, Any] = {}
@@ -36,9 +36,8 @@ class _PublicStructMeta(StructMeta):
         )
 
 
-class PublicStruct(Struct, metaclass=_PublicStructMeta):
-    """A struct that names types of modules which start-up does not import.
+class PublicStruct(Struct, metaclass=_PublicStructMeta, frozen=True):
+    """A frozen struct some of whose types are of modules that start-up does not import.
 
-    A plain `msgspec.Struct` imports the types of its fields when it is asked for its signature, so that ``help()``
-    fails with a NameError.
+    The signature of a plain `msgspec.Struct` needs the types themselves, so that ``help()`` fails with a NameError.
     """
