@@ -6,6 +6,7 @@ import ast
 import inspect
 import pydoc
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,18 @@ def test_help_of_a_struct_names_its_fields_and_types() -> None:
     assert engine.parameters["storage"].annotation == "Storage"
     assert engine.parameters["storage"].default is inspect.Parameter.empty
     assert engine.parameters["rejected_in_names"].default == ""
+
+
+def test_every_name_loads_without_the_extras() -> None:
+    code = (
+        "import sys\n"
+        "for name in ('polars', 'duckdb', 'numba', 'pyspark', 'dask', 'ray', 'boto3'):\n"
+        "    sys.modules[name] = None\n"
+        "from delta_core.api import *\n"
+        "print(scan_polars.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "scan_polars\n", done.stderr
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

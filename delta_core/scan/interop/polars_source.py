@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
 
 from delta_core.expressions.polars_filters import from_polars
 from delta_core.scan.interop.predicates import Pushed, exact_parts
 from delta_core.scan.interop.rows import gathered, schema_of_rows
 from delta_core.scan.rows import Scannable
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["frame_schema", "scan_polars"]
 
@@ -47,6 +50,8 @@ def scan_polars(source: Scannable) -> pl.LazyFrame:
 @lru_cache(maxsize=16)
 def frame_schema(schema: pa.Schema) -> pl.Schema:
     """Return the types of Polars for those of Arrow."""
+    import polars as pl
+
     # not of an empty table's arrays, for which pyarrow imports an installed pandas
     return pl.DataFrame(pa.Table.from_batches([], schema)).schema
 
@@ -54,6 +59,8 @@ def frame_schema(schema: pa.Schema) -> pl.Schema:
 def _read(
     source: Scannable, schema: pa.Schema, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None
 ) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
     names = schema.names if columns is None else columns
     pushed = Pushed(None, is_all=True) if predicate is None else _pushed(source, predicate)
     if pushed.is_all:
