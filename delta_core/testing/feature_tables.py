@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from delta_core.errors import CommitConflictError
 from delta_core.kernel.commit.committer import StoreCommitter
+from delta_core.kernel.commit.intents import added_again, read_columns
 from delta_core.kernel.log.checkpoint_writer import write_checkpoint
 from delta_core.kernel.plugins.committer import Committed, Committer, Conflict, Proposal
 from delta_core.kernel.plugins.plans import ReadRequest
@@ -195,6 +196,21 @@ class MadeTable:
         """Return the errors and warnings of verify, as text."""
         found = DeltaTable(str(self.folder), plugins=self.registry).verify(deep="rows").findings.to_pylist()
         return [f"{f['rule']}: {f['found']}" for f in found if f["severity"] != "information"]
+
+    def add_again(self) -> None:
+        """Commit each live file once more as it is, as operations do that change statistics or vectors."""
+        snapshot = self.snapshot
+        transaction = snapshot.begin("COMPUTE STATS")
+        transaction.read(None)
+        transaction.add_files(added_again(snapshot.files.columns(read_columns(snapshot.action_fields))))
+        transaction.commit()
+
+    def fields(self) -> dict[tuple[str, str], Any]:
+        """Return the values of the feature's own fields of ``add``, by the file's path and the field's name."""
+        snapshot = self.snapshot
+        names = [f.name for f in snapshot.plugins.features[self.feature].fields if f.action == "add"]
+        rows = snapshot.files.columns(["path", *names]).to_pylist()
+        return {(row["path"], name): row[name] for row in rows for name in names}
 
     def actions(self) -> dict[str, list[str]]:
         """Return the feature's own actions, as text in a stable order."""

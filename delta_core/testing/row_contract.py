@@ -42,6 +42,7 @@ class RowContract(ContractBase):
             self._check_rows(made, "after they were written")
             self._check_metadata_columns(made)
             self._check_fields(made)
+            self._check_files_added_again(made)
             carried = self._read(made, made.carried)
             with self.step("replacing some rows, which moves the others"):
                 made.move()
@@ -331,6 +332,21 @@ class RowContract(ContractBase):
         with self.step("reading its fields of add"):
             if declared:
                 snapshot.files.columns(list(declared))
+
+    def _check_files_added_again(self, made: MadeTable) -> None:
+        """Check that a live file which is added again keeps its fields, or gets other values, and its rows."""
+        before = made.fields()
+        with self.step("committing live files once more (their ``fresh`` is false)"):
+            made.add_again()
+        after = made.fields()
+        lost = [name for (path, name), value in before.items() if value is not None and after.get((path, name)) is None]
+        if lost:
+            self.fault(
+                "commit_rules",
+                f"add.{lost[0]} of a live file becomes null when the file is added again: keep the value that "
+                "attempt.adds has where ``fresh`` is false",
+            )
+        self._check_rows(made, "after live files were added again")
 
     def _check_column(self, hook: str, rule: ActionColumn) -> None:
         """Check that a field that a hook sets is declared, and has values of its type."""

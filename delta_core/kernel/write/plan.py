@@ -39,7 +39,7 @@ from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.write.names import is_folder
 from delta_core.runtime.plugin_errors import contract_error
 from delta_core.runtime.processes import cached_property
-from delta_core.schema.fields import Path, find, format_path
+from delta_core.schema.fields import Path, find, format_path, walk
 from delta_core.schema.types import DataType, PrimitiveType, UserDefinedType, spark_name
 
 __all__ = ["Origin", "WritePlan", "plan_write"]
@@ -200,7 +200,7 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str, known: Wri
     if known is not None and known.serves(table, operation, rules):
         return known
     functions = plugins.functions
-    requirements = _united([r for r in rules if isinstance(r, FileRequirement)])
+    requirements = _united([r for r in rules if isinstance(r, FileRequirement)], table)
     if read_property(table.configuration, "delta.randomizeFilePrefixes"):
         requirements = replace(requirements, random_prefix=True)
     if read_property(table.configuration, "delta.writePartitionColumnsToParquet"):
@@ -238,8 +238,8 @@ def _sole(rules: Sequence[R]) -> R | None:
     return rules[0] if rules else None
 
 
-def _united(requirements: Iterable[FileRequirement]) -> FileRequirement:
-    given = list(requirements)
+def _united(given: Sequence[FileRequirement], table: TableState) -> FileRequirement:
+    _check_statistics_columns(given, table)
 
     def whether(asked: Callable[[FileRequirement], bool]) -> bool:
         return any(asked(r) for r in given)
@@ -253,6 +253,18 @@ def _united(requirements: Iterable[FileRequirement]) -> FileRequirement:
         whether(lambda r: r.field_ids),
         _folder(given),
     )
+
+
+def _check_statistics_columns(requirements: Sequence[FileRequirement], table: TableState) -> None:
+    """Reject a column that is to have statistics and that the table does not have, by logical or physical name."""
+    if not any(r.statistics_columns for r in requirements):
+        return
+    there = {tuple(n.lower() for n in p) for s in (table.schema, table.column_map.physical) for p, _ in walk(s)}
+    for r in requirements:
+        for path in r.statistics_columns:
+            if tuple(n.lower() for n in path) not in there:
+                what = f"names the column {format_path(path)}; the table's are {', '.join(table.schema.names[:20])}"
+                raise contract_error(r.feature, "write_rules", "FileRequirement.statistics_columns", what)
 
 
 def _folder(requirements: Iterable[FileRequirement]) -> str:
