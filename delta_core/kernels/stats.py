@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels._json_stats import Fields
+from delta_core.kernels.arrow_buffers import is_valid, number_array
 from delta_core.schema.types import parse_decimal
 
-__all__ = ["StatField", "parse_stats"]
+__all__ = ["StatField", "has_bounds", "parse_stats", "unreadable_stats"]
 
 # Kind: the code of ext/log/json_stats.h, the bits of a whole number, and the column's type.
 _KINDS: dict[str, tuple[str, int, pa.DataType]] = {
@@ -28,6 +31,7 @@ _KINDS: dict[str, tuple[str, int, pa.DataType]] = {
     "date": ("D", 0, pa.date32()),
     "timestamp": ("T", 0, pa.timestamp("us", "UTC")),
     "timestamp_ntz": ("N", 0, pa.timestamp("us")),
+    "present": ("p", 0, pa.bool_()),
 }
 
 # A chunk's strings end up in columns with 32-bit offsets.
@@ -43,7 +47,8 @@ class StatField(Struct, frozen=True):
         Its keys from the outermost in, physical names below the first: ``("numRecords",)``,
         ``("minValues", "a", "b")``.
     kind : str
-        The Delta type to read it as: a primitive type's name, ``decimal(p,s)`` included; counts are ``long``.
+        The Delta type to read it as: a primitive type's name, ``decimal(p,s)`` included; counts are ``long``. Or
+        ``present``: true if there is a value of any type, null if not.
     """
 
     path: tuple[str, ...]
@@ -94,6 +99,41 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> li
             for i in range(len(columns))
         ]
     return _read(compiled, stats, threads)
+
+
+def unreadable_stats(stats: pa.Array, fields: Sequence[StatField]) -> list[NDArray[np.bool_]]:
+    """Return which rows have a value that can't be read as the kind of its field.
+
+    Parameters
+    ----------
+    stats : pyarrow.Array, **shape (n,)**
+        As of `parse_stats`.
+    fields : sequence of StatField
+        The fields; no path twice.
+
+    Returns
+    -------
+    list of bool[n]
+        A mask per field. False for a row that has no value of the field, or that is not a whole JSON object.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As of `parse_stats`.
+    """
+    absent = [~is_valid(column) for column in parse_stats(stats, fields)]
+    found = [np.zeros(len(stats), bool) for _ in fields]
+    rows = np.flatnonzero(np.logical_or.reduce(absent, initial=False) & is_valid(stats))
+    if rows.size:
+        present = parse_stats(pc.take(stats, number_array(rows)), [StatField(f.path, "present") for f in fields])
+        for mask, missing, there in zip(found, absent, present, strict=True):
+            mask[rows] = missing[rows] & is_valid(there)
+    return found
+
+
+def has_bounds(kind: str) -> bool:
+    """Return whether `parse_stats` reads bounds of a type, given its name."""
+    return kind != "present" and (kind in _KINDS or parse_decimal(kind) is not None)
 
 
 def _code(kind: str) -> tuple[str, int, int, pa.DataType]:

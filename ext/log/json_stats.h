@@ -19,7 +19,8 @@
 
 namespace delta_json {
 
-// 'l' int64 (of `precision` bits), 'd'ouble, 'f'loat, 'b'oolean, 's'tring, 'D'ate, 'T'imestamp in UTC, 'N': timestamp without zone, 'm': decimal.
+// 'l' int64 (of `precision` bits), 'd'ouble, 'f'loat, 'b'oolean, 's'tring, 'D'ate, 'T'imestamp in UTC, 'N': timestamp without zone, 'm': decimal,
+// 'p': true if any value but null is there.
 struct StatField {
     char type;
     int precision, scale;
@@ -188,7 +189,7 @@ struct StatColumns {
         for (size_t i = 0; i < fields.size(); ++i) {
             char type = tree.fields[i].type;
             fields[i].valid.zeros_to((n + 7) / 8);
-            fields[i].values.zeros_to(type == 'b' ? (n + 7) / 8 : type == 's' ? (n + 1) * 4 : n * width_of(type));
+            fields[i].values.zeros_to(type == 'b' || type == 'p' ? (n + 7) / 8 : type == 's' ? (n + 1) * 4 : n * width_of(type));
         }
     }
     void set_valid(size_t field, size_t row) { fields[field].valid.data()[row >> 3] |= static_cast<char>(1 << (row & 7)); }
@@ -379,6 +380,10 @@ class StatReader {
         seen = row_;
         const StatNode &node = tree_.nodes[static_cast<size_t>(index)];
         int c = s.peek();
+        if (node.field >= 0 && tree_.fields[static_cast<size_t>(node.field)].type == 'p') {
+            if (c != 'n') set_bool(static_cast<size_t>(node.field), true);
+            return c == '{' && !node.children.empty() ? walk(s, index) : pass(s);
+        }
         if (c == '{' && !node.children.empty()) return walk(s, index);
         if (node.field < 0 || c == '{' || c == '[') return pass(s);
         return value(s, static_cast<size_t>(node.field));
@@ -434,10 +439,7 @@ class StatReader {
             case 'b': {
                 std::string_view word(text.p, static_cast<size_t>(text.end - text.p));
                 if (quoted || (word != "true" && word != "false")) break;
-                char &bits = columns_.fields[field].values.data()[row_ >> 3];
-                char bit = static_cast<char>(1 << (row_ & 7));
-                bits = static_cast<char>(word == "true" ? bits | bit : bits & ~bit);
-                columns_.set_valid(field, row_);
+                set_bool(field, word == "true");
                 break;
             }
             case 'D':
@@ -453,6 +455,13 @@ class StatReader {
                     columns_.set(field, row_, unscaled);
             }
         }
+    }
+
+    void set_bool(size_t field, bool value) {
+        char &bits = columns_.fields[field].values.data()[row_ >> 3];
+        char bit = static_cast<char>(1 << (row_ & 7));
+        bits = static_cast<char>(value ? bits | bit : bits & ~bit);
+        columns_.set_valid(field, row_);
     }
 
     void end_row(StringField &string) {

@@ -75,7 +75,7 @@ cdef class Fields:
     def __cinit__(self, fields, schema):
         cdef int node
         for path, of_type, precision, scale in fields:
-            if of_type not in "ldfbsDTNm" or len(of_type) != 1 or not path:
+            if of_type not in "ldfbsDTNmp" or len(of_type) != 1 or not path:
                 raise ValueError(f"no field of type {of_type!r} at path {path!r}")
             if of_type == "l" and not 1 <= precision <= 64:
                 raise ValueError(f"no whole number has {precision} bits")

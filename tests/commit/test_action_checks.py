@@ -99,6 +99,16 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "cut statistics": ({"stats": ['{"numRecords":5', None]}, "stats", "Row 0 .*expected a JSON object"),
     "negative count": ({"stats": ['{"numRecords":-5}', None]}, "stats", "Row 0 .*expected numRecords of 0 or more"),
     "count of parts": ({"stats": ['{"numRecords":5.5}', None]}, "stats", "Row 0 .*numRecords is a whole number"),
+    "bound of text": (
+        {"stats": [None, '{"numRecords":5,"minValues":{"id":"one"}}']},
+        "stats",
+        "Row 1 .*expected a long in minValues for id",
+    ),
+    "count of nulls of text": (
+        {"stats": ['{"numRecords":5,"nullCount":{"id":"none"}}', None]},
+        "stats",
+        "Row 0 .*expected a long in nullCount for id",
+    ),
     "statistics beside a count": ({"stats": ["{", None], "numRecords": [1, 1]}, "stats", "Row 0 .*JSON object"),
     "unknown column": ({"modification_time": [1, 1]}, "modification_time", "which is no field of the action"),
 }

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels.stats import StatField, parse_stats
+from delta_core.kernels.stats import StatField, parse_stats, unreadable_stats
 
 
 def read(stats, *fields: tuple[tuple[str, ...], str], threads: int = 1) -> list:
@@ -353,6 +353,34 @@ def test_decimals_agree_with_python(value, shape):
     assert found == (value if fits and len(str(whole).rstrip("0")) <= 38 else None)
 
 
+# --- values of another type ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unreadable"),
+    [
+        ('{"minValues":{"a":5}}', False),
+        ('{"minValues":{"a":null}}', False),
+        ('{"minValues":{}}', False),
+        ('{"minValues":{"b":"x"}}', False),
+        ("{", False),
+        (None, False),
+        ('{"minValues":{"a":"5"}}', False),
+        ('{"minValues":{"a":"x"}}', True),
+        ('{"minValues":{"a":1.5}}', True),
+        ('{"minValues":{"a":true}}', True),
+        ('{"minValues":{"a":{"b":1}}}', True),
+        ('{"minValues":{"a":[1]}}', True),
+        ('{"minValues":{"a":99999999999}}', True),
+        ('{"minValues":{"a":"x","a":5}}', False),
+    ],
+)
+def test_a_value_of_another_type_is_unreadable(text, is_unreadable):
+    stats = pa.array(['{"minValues":{"a":1}}', text], pa.string())
+    fields = [StatField(("minValues", "a"), "integer"), StatField(("nullCount", "a"), "long")]
+    assert [mask.tolist() for mask in unreadable_stats(stats, fields)] == [[False, is_unreadable], [False, False]]
+
+
 # --- against Python's parser, and hostile bytes --------------------------------------------
 
 names = st.sampled_from(["a", "b", "c", "é", 'q"', "minValues", "x" * 40])
@@ -368,7 +396,7 @@ paths = st.lists(st.lists(names, min_size=1, max_size=3).map(tuple), min_size=1,
 @given(
     st.lists(st.tuples(objects, st.booleans(), st.sampled_from([None, 0])), max_size=6),
     paths,
-    st.sampled_from(["long", "string"]),
+    st.sampled_from(["long", "string", "present"]),
 )
 def test_any_json_is_read_as_python_reads_it(rows, asked, kind):
     stats = pa.array([json.dumps(o, ensure_ascii=a, indent=i) for o, a, i in rows], pa.string())
@@ -376,7 +404,9 @@ def test_any_json_is_read_as_python_reads_it(rows, asked, kind):
         for (value, _, _), found in zip(rows, column.to_pylist(), strict=True):
             for name in path:
                 value = value.get(name) if isinstance(value, dict) else None
-            if kind == "string":
+            if kind == "present":
+                assert found == (None if value is None else True)
+            elif kind == "string":
                 assert found == (value if isinstance(value, str) else None)
             elif isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
                 assert found == value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,16 +110,27 @@ def test_checkpoint_whose_commits_are_gone_is_left_alone(tmp_path: Path) -> None
     assert path.read_bytes() == data[:-100]
 
 
+WRONG_STATISTICS = {
+    "count": '{"numRecords":7}',
+    "cut": '{"numRecords":',
+    "type": '{"numRecords":10,"minValues":{"id":"one"},"nullCount":{"id":0}}',
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_STATISTICS)
 @pytest.mark.parametrize("vectors", [False, True])
-def test_wrong_statistics_are_replaced(tmp_path: Path, vectors: bool) -> None:
+def test_wrong_statistics_are_replaced(tmp_path: Path, vectors: bool, wrong: str) -> None:
     uri = tmp_path / "t"
     write_deltalake(uri, table_of(ROWS), configuration=VECTORS if vectors else None)
     version = 0
     if vectors:
         DeltaTable(uri).delete("id = 3")
         version = 1
-    change_add(log(uri, version), lambda add: add.update(stats=json.dumps({"numRecords": 7})))
+    change_add(log(uri, version), lambda add: add.update(stats=WRONG_STATISTICS[wrong]))
     table = DeltaTable(uri)
+    rule = "statistics-wrong" if wrong == "count" else "statistics-unreadable"
+    assert rule in table.verify(deep=True).rules()
+    assert rule in table.verify(deep="rows").rules()
     before = rows_of(table.to_pyarrow_table())
     assert steps(table.repair(deep=True)) == ["replace-statistics"]
     fresh = DeltaTable(uri)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from delta_core.errors import InvalidArgumentError, LogError, UnsupportedFeatureError
 from delta_core.kernel.commit.base import TableBase
 from delta_core.kernel.commit.intents import REMOVED_FILE, ROW_COUNT, Reads
+from delta_core.kernel.log.indexed_columns import statistics_fields
 from delta_core.kernel.log.partition_values import parse_partition_values
 from delta_core.kernel.plugins.registry import PluginSet
 from delta_core.kernel.plugins.state import TableState
@@ -25,7 +26,8 @@ from delta_core.kernel.protocol.actions import ADD_FIELDS, ADDED_FILE, CHANGE_FI
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, mask_of, number_array, one_array, strings_of
 from delta_core.kernels.dedup import KeySet
-from delta_core.kernels.stats import parse_stats
+from delta_core.kernels.stats import parse_stats, unreadable_stats
+from delta_core.schema.fields import format_path
 
 __all__ = ["check_added", "check_removed", "typed_files"]
 
@@ -143,7 +145,7 @@ def check_added(files: pa.Table, table: TableState, plugins: PluginSet, timezone
             )
     _check_vectors(files)
     _check_partition_values(files, table, timezone)
-    _check_statistics(files)
+    _check_statistics(files, table)
 
 
 def check_removed(pieces: Iterable[pa.Table], reads: Reads, base: TableBase | None) -> None:
@@ -282,7 +284,7 @@ def _check_texts(files: pa.Table, texts: pa.Array, column: str, table: TableStat
         _reject(files, ~is_valid(values), "add", "partitionValues", f"a value for {column}, which is NOT NULL")
 
 
-def _check_statistics(files: pa.Table) -> None:
+def _check_statistics(files: pa.Table, table: TableState) -> None:
     if "stats" not in files.column_names:
         return
     stats = one_array(files.column("stats"))
@@ -297,6 +299,9 @@ def _check_statistics(files: pa.Table) -> None:
         if not isinstance(found, dict) or "numRecords" in found:
             expected = "a JSON object, whose numRecords is a whole number; leave it null if there are none"
             raise _wrong(files, int(row), "add", "stats", repr(text[:100]), expected)
+    fields = statistics_fields(table)
+    for (field, column), wrong in zip(fields.items(), unreadable_stats(stats, list(fields)), strict=True):
+        _reject(files, wrong, "add", "stats", f"a {field.kind} in {field.path[0]} for {format_path(column)}")
 
 
 def _reject(

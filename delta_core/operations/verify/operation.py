@@ -42,6 +42,7 @@ from delta_core.operations.verify.version import (
     check_definition,
     check_features,
     check_files,
+    check_statistics_types,
 )
 from delta_core.runtime.html import grid, page
 from delta_core.runtime.progress_bars import shows_progress
@@ -402,6 +403,8 @@ def _checks(
     yield from check_features(snapshot, infos)
     if options.data:
         yield from check_data(snapshot, progress)
+    if options.deep:
+        yield from check_statistics_types(snapshot)
     if options.deep == "rows":
         yield from check_rows(snapshot, progress)
     elif options.deep:

@@ -43,7 +43,7 @@ from delta_core.operations.verify.checksums import compare_checksums
 from delta_core.operations.verify.data_files import check_footers
 from delta_core.operations.verify.evidence import LogSurvey, Verdict, checksum_verdict, verdict
 from delta_core.operations.verify.log import check_hint, is_covered
-from delta_core.operations.verify.version import absent_files, check_vectors
+from delta_core.operations.verify.version import absent_files, check_vectors, mistyped_statistics, unreadable_statistics
 
 __all__ = ["RepairOptions", "RepairStep", "Repaired", "repair_table"]
 
@@ -459,11 +459,19 @@ def _missing(latest: Snapshot) -> pa.Table:
 
 
 def _with_right_statistics(latest: Snapshot, missing: pa.Table) -> pa.Table:
-    """Return the files whose statistics contradict their footers, with the number of rows as their only statistics."""
+    """Return the files whose statistics are wrong, with the number of rows as their only statistics.
+
+    Wrong are those that contradict the footer, and those that can't be read.
+    """
     wrong = {f.file for f in check_footers(latest, _quiet) if f.rule in ("statistics-wrong", "statistics-rounded")}
-    wrong -= set(missing.column("path").to_pylist())
     files = latest.files.columns(read_columns(latest.action_fields))
-    chosen = np.fromiter((p in wrong for p in files.column("path").to_pylist()), bool, files.num_rows)
+    paths = files.column("path").to_pylist()
+    chosen = np.fromiter((p in wrong for p in paths), bool, files.num_rows)
+    chosen |= unreadable_statistics(latest)
+    for *_, mistyped in mistyped_statistics(latest):
+        chosen |= mistyped
+    gone = set(missing.column("path").to_pylist())
+    chosen &= np.fromiter((p not in gone for p in paths), bool, files.num_rows)
     files = files.filter(bool_array(chosen))
     if not files.num_rows:
         return files

@@ -14,6 +14,7 @@ from delta_core.engines.interface import Storage
 from delta_core.errors import DataFileNotFoundError, DeltaError, EngineError, ExternalPathError, LogError, shortened
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernel import scan as scanning
+from delta_core.kernel.log.indexed_columns import statistics_fields
 from delta_core.kernel.log.partition_values import parse_partition_values
 from delta_core.kernel.log.paths import decode_paths
 from delta_core.kernel.plugins.answers import find_misfit
@@ -35,9 +36,11 @@ from delta_core.kernels.arrow_buffers import (
     strings_of,
 )
 from delta_core.kernels.dedup import KeySet
+from delta_core.kernels.stats import StatField, unreadable_stats
 from delta_core.operations.vacuum.reachable import commit_actions, commits_since
 from delta_core.runtime.json_text import decode_json
 from delta_core.runtime.plugin_errors import contract_error
+from delta_core.schema.fields import Path, format_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,10 +52,13 @@ __all__ = [
     "check_definition",
     "check_features",
     "check_files",
+    "check_statistics_types",
     "check_vectors",
     "file_sizes",
+    "mistyped_statistics",
     "numbers_of",
     "true_of",
+    "unreadable_statistics",
 ]
 
 Progress = Callable[[str, int, int], None]
@@ -64,6 +70,7 @@ _NAMED = 100
 _UNUSUAL = r"^/|//|(^|/)\.{1,2}(/|$)|^[A-Za-z][A-Za-z0-9+.-]*:"
 #: Instead of a size: the file is not there, or outside the table where nothing is read.
 _ABSENT, _OUTSIDE = -1, -2
+_READ_AGAIN = "Readers ignore them, or fail. repair(deep=True) keeps the number of rows alone, read from the file."
 _ADD_AGAIN = "Add the file again with the right value, or write its rows again."
 
 
@@ -284,18 +291,40 @@ def _has_key(snapshot: Snapshot, name: str) -> NDArray[np.bool_]:
 
 def _check_statistics(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
     """Yield statistics that are no JSON, or report a count below 0: readers ignore them."""
-    counts = snapshot.files.statistics([NUM_RECORDS]).column(0)
-    if not counts.null_count:
-        return
-    unknown = ~is_valid(counts)
-    texts = snapshot.files.columns(["stats"]).column(0)
-    unknown &= is_valid(texts)
-    wrong = np.zeros(len(unknown), bool)
-    for i in np.flatnonzero(unknown).tolist():
-        wrong[i] = not _are_statistics(texts[i].as_py())
-    advice = "Readers ignore them. repair(deep=True) reads them from the file again."
     found, expected = "statistics that can't be read", "a JSON object, numRecords a number from 0 on"
-    yield from _at(snapshot, files, wrong, "statistics-unreadable", found, expected, advice, "warning")
+    wrong = unreadable_statistics(snapshot)
+    yield from _at(snapshot, files, wrong, "statistics-unreadable", found, expected, _READ_AGAIN, "warning")
+
+
+def unreadable_statistics(snapshot: Snapshot) -> NDArray[np.bool_]:
+    """Return which files have statistics that are no JSON, or report a count below 0."""
+    counts = snapshot.files.statistics([NUM_RECORDS]).column(0)
+    wrong = np.zeros(len(counts), bool)
+    if counts.null_count:
+        texts = snapshot.files.columns(["stats"]).column(0)
+        for i in np.flatnonzero(~is_valid(counts) & is_valid(texts)).tolist():
+            wrong[i] = not _are_statistics(texts[i].as_py())
+    return wrong
+
+
+def check_statistics_types(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield statistics of columns that are of another type: reads here ignore them, other readers may fail."""
+    files = snapshot.files.columns(["path"])
+    for field, column, wrong in mistyped_statistics(snapshot):
+        found, name = f"{field.path[0]} has a value of another type", format_path(column)
+        rule, expected = "statistics-unreadable", f"a {field.kind}"
+        yield from _at(snapshot, files, wrong, rule, found, expected, _READ_AGAIN, "warning", name)
+
+
+def mistyped_statistics(snapshot: Snapshot) -> Iterator[tuple[StatField, Path, NDArray[np.bool_]]]:
+    """Yield each field of statistics that some files have as another type than its column's; the column; the files."""
+    fields = statistics_fields(snapshot.state)
+    texts = snapshot.files.columns(["stats"]).column(0)
+    parts = [unreadable_stats(chunk, list(fields)) for chunk in texts.chunks]
+    for number, (field, column) in enumerate(fields.items()):
+        wrong = np.concatenate([np.zeros(0, bool), *(part[number] for part in parts)])
+        if wrong.any():
+            yield field, column, wrong
 
 
 def _are_statistics(text: str) -> bool:
