@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
 from delta_core.kernels._json_stats import Fields
 from delta_core.kernels.arrow_buffers import is_valid, number_array
 from delta_core.schema.types import parse_decimal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["StatField", "has_bounds", "parse_stats", "unreadable_stats"]
 
@@ -132,7 +134,13 @@ def unreadable_stats(stats: pa.Array, fields: Sequence[StatField]) -> list[NDArr
 
 
 def has_bounds(kind: str) -> bool:
-    """Return whether `parse_stats` reads bounds of a type, given its name."""
+    """Return whether `parse_stats` reads bounds of a type.
+
+    Parameters
+    ----------
+    kind : str
+        The protocol's name of a primitive type.
+    """
     return kind != "present" and (kind in _KINDS or parse_decimal(kind) is not None)
 
 
