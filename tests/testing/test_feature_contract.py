@@ -489,7 +489,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a field of add that is lost with the file's next add": (
         lambda: Plugin(commit_rules=commits(field=_stamp_of_new_files)),
-        "hook commit_rules.*add.stampedBy of a live file becomes null when the file is added again",
+        "Hook commit_rules.*add.stampedBy of a live file becomes null when the file is added again",
     ),
     "a field of add that is not declared": (
         lambda: Plugin(
