@@ -31,7 +31,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
     return opened
 
 
-@pytest.mark.parametrize("part_bytes", [20_000, 150_000, 1 << 30])
+@pytest.mark.parametrize("part_bytes", [60_000, 150_000, 1 << 30])
 @pytest.mark.parametrize("predicate", [None, "id < 40000 AND id % 7 = 1", "p = 1", "id < 0"])
 def test_parts_have_the_rows_of_the_scan(table: DeltaTable, part_bytes: int, predicate: str | None) -> None:
     expected = table.scan(["id", "value"], predicate, metadata=["_file_path"]).to_table()

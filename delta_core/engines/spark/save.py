@@ -32,10 +32,24 @@ from delta_core.operations.create import column_names
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.write import QueryBatch, WriteOptions
 
-__all__ = ["casting_columns", "write"]
+__all__ = ["as_query", "casting_columns", "write"]
 
 #: Whether rows come from a statement, or by the places of their columns: these are cast whatever the session sets.
 _is_casting: ContextVar[bool] = ContextVar("casting_columns", default=False)
+
+
+#: Whether the rows are those of a statement, or of saveAsTable, which history names otherwise if they define the table.
+_is_query: ContextVar[bool] = ContextVar("as_query", default=False)
+
+
+@contextmanager
+def as_query() -> Iterator[None]:
+    """Have `write` name the operation that makes a table ``CREATE TABLE AS SELECT``, as delta-spark does for names."""
+    token = _is_query.set(True)
+    try:
+        yield
+    finally:
+        _is_query.reset(token)
 
 
 @contextmanager
@@ -184,7 +198,7 @@ def write(
         partition_overwrite=partition_overwrite_mode or "static",
         schema_mode=None if schema_mode == "fixed" else schema_mode,
         replaces_definition=replace_definition,
-        is_query=True,
+        is_query=_is_query.get(),
         partition_by=None if partition_by is None else column_names("partition_by", partition_by),
         cluster_by=column_names("cluster_by", cluster_by or ()),
         properties=None if properties is None else portable_definition(spark, properties)[0],

@@ -130,7 +130,7 @@ BOOLEANS = pa.schema(
 )
 
 
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 1 << 32),
     num_rows=st.sampled_from([3, 70, 2000]),

@@ -19,7 +19,7 @@ from delta_core.engines.spark.plan import definitions, private
 from delta_core.engines.spark.plan.definitions import TableSpec
 from delta_core.engines.spark.plan.statements import run_query
 from delta_core.engines.spark.relations import spark_engine
-from delta_core.engines.spark.save import write
+from delta_core.engines.spark.save import as_query, write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
@@ -294,4 +294,5 @@ def _write(
             arguments.pop("schema_mode", None)
     elif saves and arguments.get("schema_mode") == "overwrite":
         del arguments["schema_mode"]
-    write(rows, path, mode, **arguments)  # type: ignore[arg-type]  # checked there
+    with as_query():
+        write(rows, path, mode, **arguments)  # type: ignore[arg-type]  # checked there
