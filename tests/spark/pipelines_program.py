@@ -230,7 +230,7 @@ def tables_are_maintained(t: Tables) -> Any:
     compacted = found(metrics)
     ordered = found(table.optimize().executeZOrderBy("id").select("metrics.numFilesAdded", "metrics.numFilesRemoved"))
     t.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    # delta-spark lists folders by ten thousand tasks unless told otherwise
+    # by default delta-spark lists folders by ten thousand tasks
     t.spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "4")
     dry = t.spark.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS DRY RUN").count()
     table.vacuum(0)
