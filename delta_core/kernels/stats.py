@@ -36,6 +36,9 @@ _KINDS: dict[str, tuple[str, int, pa.DataType]] = {
     "present": ("p", 0, pa.bool_()),
 }
 
+# The type that a column may have had when older files were written, where its bounds are other texts.
+_WIDENED_FROM = {"timestamp_ntz": "date"}
+
 # A chunk's strings end up in columns with 32-bit offsets.
 _CHUNK_BYTES = 1 << 30
 
@@ -116,7 +119,8 @@ def unreadable_stats(stats: pa.Array, fields: Sequence[StatField]) -> list[NDArr
     Returns
     -------
     list of bool[n]
-        A mask per field. False for a row that has no value of the field, or that is not a whole JSON object.
+        A mask per field. False for a row that has no value of the field, or that is not a whole JSON object, and for
+        one of a type that the kind is widened from.
 
     Raises
     ------
@@ -127,9 +131,12 @@ def unreadable_stats(stats: pa.Array, fields: Sequence[StatField]) -> list[NDArr
     found = [np.zeros(len(stats), bool) for _ in fields]
     rows = np.flatnonzero(np.logical_or.reduce(absent, initial=False) & is_valid(stats))
     if rows.size:
-        present = parse_stats(pc.take(stats, number_array(rows)), [StatField(f.path, "present") for f in fields])
-        for mask, missing, there in zip(found, absent, present, strict=True):
+        some = pc.take(stats, number_array(rows))
+        present = parse_stats(some, [StatField(f.path, "present") for f in fields])
+        for field, mask, missing, there in zip(fields, found, absent, present, strict=True):
             mask[rows] = missing[rows] & is_valid(there)
+            if mask.any() and (older := _WIDENED_FROM.get(field.kind)):
+                mask[rows] &= ~is_valid(parse_stats(some, [StatField(field.path, older)])[0])
     return found
 
 

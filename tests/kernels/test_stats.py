@@ -381,6 +381,13 @@ def test_a_value_of_another_type_is_unreadable(text, is_unreadable):
     assert [mask.tolist() for mask in unreadable_stats(stats, fields)] == [[False, is_unreadable], [False, False]]
 
 
+@pytest.mark.parametrize(("text", "is_unreadable"), [('"2024-05-01"', False), ('"May"', True), ("5", True)])
+def test_a_date_is_no_other_type_for_a_column_of_times_that_had_dates(text, is_unreadable):
+    stats = pa.array([f'{{"minValues":{{"a":{text}}}}}', '{"minValues":{"a":"2024-05-01T00:00:00"}}'])
+    (mask,) = unreadable_stats(stats, [StatField(("minValues", "a"), "timestamp_ntz")])
+    assert mask.tolist() == [is_unreadable, False]
+
+
 # --- against Python's parser, and hostile bytes --------------------------------------------
 
 names = st.sampled_from(["a", "b", "c", "é", 'q"', "minValues", "x" * 40])

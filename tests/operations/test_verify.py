@@ -489,3 +489,8 @@ def test_files_that_no_version_needs_are_counted_once_for_many_versions(tmp_path
     os.utime(uri / "a.parquet", (1_000_000_000, 1_000_000_000))
     findings = DeltaTable(uri).verify(versions=[0, 1, 3]).findings
     assert findings.column("rule").to_pylist() == ["files-unreferenced"]
+
+
+def test_bounds_from_before_a_column_was_widened_are_right() -> None:
+    table = Path(__file__).parents[1] / "corpus" / "tables" / "spark" / "widened_date"
+    assert DeltaTable(table).verify(deep=True).findings.num_rows == 0
