@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
@@ -36,30 +36,27 @@ __all__ = ["as_query", "casting_columns", "write"]
 
 #: Whether rows come from a statement, or by the places of their columns: these are cast whatever the session sets.
 _is_casting: ContextVar[bool] = ContextVar("casting_columns", default=False)
-
-
 #: Whether the rows are those of a statement, or of saveAsTable, which history names otherwise if they define the table.
 _is_query: ContextVar[bool] = ContextVar("as_query", default=False)
 
 
 @contextmanager
-def as_query() -> Iterator[None]:
+def _during(flag: ContextVar[bool]) -> Iterator[None]:
+    token = flag.set(True)
+    try:
+        yield
+    finally:
+        flag.reset(token)
+
+
+def as_query() -> AbstractContextManager[None]:
     """Have `write` name the operation that makes a table ``CREATE TABLE AS SELECT``, as delta-spark does for names."""
-    token = _is_query.set(True)
-    try:
-        yield
-    finally:
-        _is_query.reset(token)
+    return _during(_is_query)
 
 
-@contextmanager
-def casting_columns() -> Iterator[None]:
+def casting_columns() -> AbstractContextManager[None]:
     """Have `write` cast columns in a session that does not let those of DataFrames be cast by their names."""
-    token = _is_casting.set(True)
-    try:
-        yield
-    finally:
-        _is_casting.reset(token)
+    return _during(_is_casting)
 
 
 @raises_spark_errors
