@@ -51,8 +51,11 @@ class CostContract(ContractBase):
                     )
 
     def test_hooks_take_no_time_per_file(self) -> None:
-        limit = _SMALLEST_LOOPS * smallest_loop_seconds()
-        for cost in measure_hooks(self.alone(), self.writable()):
+        # before and after the hooks: what else runs on the machine meanwhile may come or go
+        before = smallest_loop_seconds()
+        costs = measure_hooks(self.alone(), self.writable())
+        limit = _SMALLEST_LOOPS * min(before, smallest_loop_seconds())
+        for cost in costs:
             if cost.wall_seconds > _SECONDS_PER_CALL:
                 self.fault(
                     cost.hook,
