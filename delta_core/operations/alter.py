@@ -6,7 +6,6 @@ itself if nothing would change.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -38,6 +37,7 @@ from delta_core.kernel.write.schema_checks import CHAR_VARCHAR
 from delta_core.operations.create import property_texts
 from delta_core.operations.feature.add import enabled_features, run_enabling_steps
 from delta_core.runtime.arguments import is_of_deltalake
+from delta_core.runtime.json_text import compact_json
 from delta_core.schema.evolution import feature_metadata, merge_schemas
 from delta_core.schema.fields import ColumnMap, Path, Schema, find, format_path, walk
 from delta_core.schema.type_text import parse_type_text
@@ -111,7 +111,7 @@ def add_columns(
         return latest
     _check_plain(latest, merged, added)
     columns = [{"column": _shown(path, f)} for path, f in added]
-    return _commit(latest, operation, {"columns": _dump(columns)}, _with_schema(latest, merged), commit)
+    return _commit(latest, operation, {"columns": compact_json(columns)}, _with_schema(latest, merged), commit)
 
 
 def add_column(
@@ -229,7 +229,7 @@ def add_placed_columns(base: Snapshot, columns: Sequence[PlacedColumn], commit: 
         added.append((path, find(schema, path)[1], column))
     _check_plain(latest, schema, [(path, f) for path, f, _ in added])
     shown = [_shown_at(path, f, c.first, c.after) for path, f, c in added]
-    return _commit(latest, "ADD COLUMNS", {"columns": _dump(shown)}, _with_schema(latest, schema), commit)
+    return _commit(latest, "ADD COLUMNS", {"columns": compact_json(shown)}, _with_schema(latest, schema), commit)
 
 
 def _placed(fields: Sequence[Field], made: Field, path: Path, first: bool, after: str | None) -> list[Field]:
@@ -310,7 +310,7 @@ def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, F
     registry = latest.context.registry.everything
 
     def needed(schema: DataType) -> set[str]:
-        text = _dump(type_to_json(schema))
+        text = compact_json(type_to_json(schema))
         return set(registry.collect("required_features", metadata=replace(latest.metadata, schema_string=text)))
 
     # other columns may need the same features
@@ -425,7 +425,7 @@ def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], com
         )
     metadata = _with_schema(latest, schema)
     metadata = _with_statistics_columns(metadata, lambda p: None if any(_is_under(p, d) for d in paths) else p)
-    return _commit(latest, "DROP COLUMNS", {"columns": _dump([format_path(p) for p in paths])}, metadata, commit)
+    return _commit(latest, "DROP COLUMNS", {"columns": compact_json([format_path(p) for p in paths])}, metadata, commit)
 
 
 def _without(fields: tuple[Field, ...], path: Path) -> list[Field]:
@@ -611,9 +611,9 @@ def change_columns(base: Snapshot, changes: Sequence[ColumnAlteration], commit: 
     if schema == latest.schema:
         return latest
     shown = [change.shown(schema) for change in changes]
-    said = {name: v if isinstance(v, str) else _dump(v) for name, v in shown[0].items()}
+    said = {name: v if isinstance(v, str) else compact_json(v) for name, v in shown[0].items()}
     operation, parameters = (
-        ("CHANGE COLUMN", said) if len(shown) == 1 else ("CHANGE COLUMNS", {"columns": _dump(shown)})
+        ("CHANGE COLUMN", said) if len(shown) == 1 else ("CHANGE COLUMNS", {"columns": compact_json(shown)})
     )
     return _commit(latest, operation, parameters, _with_schema(latest, schema), commit)
 
@@ -656,7 +656,7 @@ def replace_columns(base: Snapshot, fields: Sequence[Field], commit: CommitArgum
         _with_schema(latest, schema), lambda p: None if any(_is_under(p, gone) for gone in left_out) else p
     )
     shown = [_shown((f.name,), f) for f in schema.members]
-    return _commit(latest, "REPLACE COLUMNS", {"columns": _dump(shown)}, metadata, commit)
+    return _commit(latest, "REPLACE COLUMNS", {"columns": compact_json(shown)}, metadata, commit)
 
 
 def change_column_metadata(
@@ -817,7 +817,7 @@ def set_properties(
     for feature in enabled_features(latest, metadata):
         latest = run_enabling_steps(latest, feature, commit)
     metadata = replace(latest.metadata, configuration={**latest.metadata.configuration, **texts})
-    parameters = {"properties": _dump(texts)}
+    parameters = {"properties": compact_json(texts)}
     return _commit(latest, "SET TBLPROPERTIES", parameters, metadata, commit, allow_unknown=not known_only)
 
 
@@ -853,7 +853,7 @@ def unset_properties(
     left = {k: v for k, v in have.items() if k not in found}
     if left == have:
         return latest
-    said = {"properties": _dump(found), "ifExists": if_exists}
+    said = {"properties": compact_json(found), "ifExists": if_exists}
     return _commit(latest, "UNSET TBLPROPERTIES", said, replace(latest.metadata, configuration=left), commit)
 
 
@@ -875,7 +875,7 @@ def set_table_texts(base: Snapshot, texts: Mapping[str, str | None], commit: Com
     metadata = replace(latest.metadata, **texts)
     if metadata == latest.metadata:
         return latest
-    return _commit(latest, "UPDATE TABLE METADATA", {"metadata_update": _dump(dict(texts))}, metadata, commit)
+    return _commit(latest, "UPDATE TABLE METADATA", {"metadata_update": compact_json(dict(texts))}, metadata, commit)
 
 
 # --- the commit ----------------------------------------------------------------------------
@@ -1024,7 +1024,7 @@ def _struct_of(t: DataType) -> tuple[Field, ...]:
 
 
 def _changed_column(path: Path, f: Field) -> dict[str, str]:
-    return {"column": _dump(_shown(path, f))}
+    return {"column": compact_json(_shown(path, f))}
 
 
 def _shown_at(path: Path, f: Field, first: bool, after: str | None) -> dict[str, Any]:
@@ -1038,7 +1038,3 @@ def _position(first: bool, after: str | None) -> str:
 
 def _shown(path: Path, f: Field) -> dict[str, Any]:
     return {"name": format_path(path), "type": f.type.type, "nullable": f.nullable, "metadata": dict(f.metadata)}
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -40,6 +40,7 @@ from delta_core.operations.create import given_properties
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.sweep.listing import check_witness
 from delta_core.operations.vacuum.places import witness_of
+from delta_core.runtime.json_text import compact_json
 from delta_core.runtime.progress_bars import shows_progress
 
 __all__ = ["CloneOptions", "Cloned", "clone_table"]
@@ -285,7 +286,7 @@ def _highest(own: str, other: str) -> str:
     """Return a domain of marks with the greater of each two."""
     marks = [json.loads(text) for text in (own, other)]
     joined = {k: max(m[k] for m in marks if k in m) for k in {**marks[0], **marks[1]}}
-    return json.dumps(joined, separators=(",", ":"))
+    return compact_json(joined)
 
 
 def _check_same_reading(source: Snapshot, state: TableState) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -37,6 +36,7 @@ from delta_core.operations.footers import ManyFooters
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.register import check_partitions, register_files
 from delta_core.operations.sink_log import files_of_sink
+from delta_core.runtime.json_text import compact_json
 from delta_core.runtime.progress_bars import shows_progress
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.fields import NOT_IN_NAMES, Schema, format_path, walk
@@ -187,7 +187,7 @@ def convert_folder(
     if base is None:
         _check_spelling(context, schema)
     transaction.parameters.update(
-        numFiles=len(paths), partitionedBy=json.dumps([f.name for f in by.members]), collectStats=options.statistics
+        numFiles=len(paths), partitionedBy=compact_json([f.name for f in by.members]), collectStats=options.statistics
     )
     if base is None:
         stage_definition(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.operations.create import column_names, stage_definition
 from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.operations.temporary import temporary_files
+from delta_core.runtime.json_text import compact_json
 from delta_core.runtime.progress_bars import shows_progress
 from delta_core.scan.exchange import ColumnChange, Incoming, Outgoing, TableFacet, check_losses, column_changes
 from delta_core.schema.fields import Schema, with_field_metadata
@@ -390,7 +390,7 @@ class _NewTable:
             _OPERATION,
             {
                 "mode": "ErrorIfExists",
-                "partitionBy": json.dumps(list(partition_by)),
+                "partitionBy": compact_json(list(partition_by)),
                 "source": repr(outgoing.rows.source),
             },
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from delta_core.kernel.commit.transaction import CommitResult, Transaction
 from delta_core.kernel.protocol.actions import Metadata
 from delta_core.kernel.protocol.properties import normalize_properties
 from delta_core.kernel.snapshot import Snapshot, TableContext
+from delta_core.runtime.json_text import compact_json
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import PrimitiveType, StructType, UserDefinedType
 
@@ -251,7 +251,7 @@ def _parameters(
     return {
         "isManaged": "false",
         "description": description or None,
-        "partitionBy": json.dumps(list(partition_by)),
-        "clusterBy": json.dumps(list(cluster_by)),
-        "properties": json.dumps(property_texts(properties or {})),
+        "partitionBy": compact_json(list(partition_by)),
+        "clusterBy": compact_json(list(cluster_by)),
+        "properties": compact_json(property_texts(properties or {})),
     }

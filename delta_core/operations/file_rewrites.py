@@ -74,6 +74,7 @@ class FileRewrites:
     def __init__(self, base: Snapshot, parameters: Mapping[str, Any], options: OptimizeOptions) -> None:
         check_upkeep(base, "optimize")
         self.base: Snapshot = base
+        self._operation = "REORG" if options.purge else "OPTIMIZE"
         self._parameters = parameters
         self._properties = options.writer_properties
         self._plan: WritePlan = self._begin().plan
@@ -83,7 +84,7 @@ class FileRewrites:
         self._transaction: Transaction[Snapshot] | None = None
 
     def _begin(self) -> Transaction[Snapshot]:
-        return Transaction(self.base.context, self.base, "OPTIMIZE", self._parameters)
+        return Transaction(self.base.context, self.base, self._operation, self._parameters)
 
     @property
     def num_tasks(self) -> int:

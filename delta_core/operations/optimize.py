@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -37,6 +36,7 @@ from delta_core.operations.row_changes import predicate_text
 from delta_core.operations.row_order import OrderedRows, Spill
 from delta_core.operations.temporary import check_limits
 from delta_core.runtime.arguments import check_number
+from delta_core.runtime.json_text import compact_json
 from delta_core.runtime.progress_bars import shows_progress
 from delta_core.runtime.threads import Task, ThreadPool, first_done
 from delta_core.schema.fields import Path, find, format_path
@@ -365,7 +365,9 @@ class _Optimize:
     def _parameters(self) -> dict[str, Any]:
         options = self.options
         shown = predicate_text(options.predicate, options.predicate)
-        by = json.dumps(list(options.order_by))
+        by = compact_json(list(options.order_by))
+        if options.purge:
+            return {"predicate": shown, "applyPurge": True, **options.parameters}
         found: dict[str, Any] = {"predicate": shown, "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
         if options.order == "zorder":
             found["zOrderBy"] = by
@@ -495,4 +497,4 @@ def _summary(sizes: Any) -> str:
         "totalFiles": count,
         "totalSize": total,
     }
-    return json.dumps(found, separators=(",", ":"))
+    return compact_json(found)

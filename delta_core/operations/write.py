@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +21,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions import to_condition
 from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, all_of, any_of
+from delta_core.expressions.printing import format_sql
 from delta_core.expressions.sql import portable_sql
 from delta_core.kernel.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.kernel.commit.options import MAX_COMMIT_RETRIES, PostCommit
@@ -41,6 +41,7 @@ from delta_core.operations import parts
 from delta_core.operations.create import given_properties, partition_columns, property_texts, stage_definition
 from delta_core.operations.facts import has_transactions, live_rows
 from delta_core.runtime.arguments import check_number
+from delta_core.runtime.json_text import compact_json
 from delta_core.schema.evolution import merge_rows_schema
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
@@ -98,8 +99,6 @@ class WriteOptions(Struct, frozen=True):
         effect on other writes, but that ``partition_by`` must then name the table's own columns.
     replaces_definition : bool
         With mode overwrite: nothing of the definition stays, as if the table were created.
-    is_query : bool
-        Whether the history names a write that defines the table ``CREATE TABLE AS SELECT``, as Spark does.
     keeps_definition : bool
         Whether a write to a table that exists warns of a name, a description and properties that it does not apply,
         instead of rejecting them.
@@ -115,6 +114,8 @@ class WriteOptions(Struct, frozen=True):
         False, with ``overwrite``: the rows are those that they replace, arranged otherwise.
     checks_replaced : bool
         Whether new rows must fit ``replace_where``.
+    parameters : Mapping of str to str
+        Further ``operationParameters`` of the commit.
     may_widen : function(str, str) -> bool
         Whether ``merge`` may change a column of a type to another type, if the table allows that.
     user_metadata : str, optional
@@ -137,7 +138,6 @@ class WriteOptions(Struct, frozen=True):
     name: str | None = None
     description: str | None = None
     replaces_definition: bool = False
-    is_query: bool = False
     keeps_definition: bool = False
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
@@ -145,6 +145,7 @@ class WriteOptions(Struct, frozen=True):
     batch: QueryBatch | None = None
     data_change: bool = True
     checks_replaced: bool = True
+    parameters: Mapping[str, str] = {}
     may_widen: Callable[[str, str], bool] = lambda old, new: True
     user_metadata: str | None = None
     custom_metadata: Mapping[str, Any] = {}
@@ -375,22 +376,20 @@ class TableWrite:
     def _parameters(self) -> dict[str, Any]:
         options = self.options
         if options.batch is not None:
-            return dict(options.batch.parameters)
+            return {**options.batch.parameters, **options.parameters}
         mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
-        out: dict[str, Any] = {"mode": mode, "partitionBy": json.dumps(list(options.partition_by or ()))}
+        out: dict[str, Any] = {"mode": mode, "partitionBy": compact_json(list(options.partition_by or ()))}
         if options.replace_where is not None:
             out["predicate"] = _shown(options.replace_where)
         if options.partition_overwrite == "dynamic":
             out["isDynamicPartitionOverwrite"] = "true"
-        return out
+        return {**out, **options.parameters}
 
     # --- definition ---
 
     def _define(self) -> None:
         options = self.options
         if self.base is None or options.replaces_definition:
-            if options.is_query and options.batch is None:
-                self.transaction.operation = f"CREATE {'' if self.base is None else 'OR REPLACE '}TABLE AS SELECT"
             stage_definition(
                 self.transaction,
                 self._rows_schema(),
@@ -590,10 +589,17 @@ class TableWrite:
         if table.num_rows:
             self.transaction.remove_files(removed_files(table, self.options.data_change))
 
+    @property
+    def _count(self) -> str:
+        """The metric of new files, which the batches of streams have under another name."""
+        return "numFiles" if self.options.batch is None else "numAddedFiles"
+
     def _measure(self) -> None:
         new = self.written
+        if self.options.batch is not None:
+            self.transaction.metrics["numRemovedFiles"] = 0
         self.transaction.metrics.update(
-            numFiles=sum(w.adds.num_rows for w in new),
+            {self._count: sum(w.adds.num_rows for w in new)},
             numOutputRows=sum(w.num_rows for w in new),
             numOutputBytes=sum(w.num_bytes for w in (*new, *self.changes)),
         )
@@ -607,7 +613,7 @@ class TableWrite:
             self.transaction.metrics.update(numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes))
         if self.row_changes is not None:
             metrics, done = self.transaction.metrics, self.row_changes.metrics()
-            metrics["numFiles"] += done["numAddedFiles"]
+            metrics[self._count] += done["numAddedFiles"]
             metrics["numOutputRows"] += done["numCopiedRows"]
             metrics["numOutputBytes"] += done["numAddedBytes"]
             names = ("numRemovedFiles", "numRemovedBytes", "numAddedChangeFiles")
@@ -660,4 +666,6 @@ def _partitions_predicate(
 
 def _shown(predicate: Any) -> str:
     """Return a predicate as text, as the log contains it."""
-    return portable_sql(predicate, "name") if isinstance(predicate, str) else str(predicate)
+    if isinstance(predicate, str):
+        return portable_sql(predicate, "name")
+    return getattr(predicate, "sql", "") or format_sql(predicate)

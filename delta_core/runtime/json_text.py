@@ -9,7 +9,7 @@ from typing import Any
 
 from delta_core.runtime.patterns import lazy_pattern
 
-__all__ = ["decode_json", "load_json"]
+__all__ = ["compact_json", "decode_json", "load_json"]
 
 #: Levels of lists and objects: those of a type of `recursion.MOST_NESTED` levels, each of which takes three, and some
 #: more.
@@ -35,6 +35,11 @@ def decode_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError as e:  # deeper than what writes, prints or compares the value goes
         raise ValueError("it is nested too deeply") from e
+
+
+def compact_json(value: Any) -> str:
+    """Return a value as JSON without blanks between its parts, with characters as they are."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def load_json(text: str | bytes | bytearray | memoryview) -> Any:

@@ -24,6 +24,7 @@ from delta_core.errors import (
     UnsupportedFeatureError,
 )
 from delta_core.runtime.arguments import is_of_deltalake
+from delta_core.runtime.json_text import compact_json
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = [
@@ -147,10 +148,6 @@ def parse_decimal(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match[1] else (10, 0)
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
 class _ArrowExportable:
     """Takes part in the Arrow PyCapsule interface, by what ``to_arrow`` returns."""
 
@@ -203,7 +200,7 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
         >>> PrimitiveType("timestamp").to_json()
         '"timestamp"'
         """
-        return _dump(self.type)
+        return compact_json(self.type)
 
     @staticmethod
     def from_json(type_json: str) -> PrimitiveType:
@@ -452,7 +449,7 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
         >>> ArrayType("long").to_json()
         '{"type":"array","elementType":"long","containsNull":true}'
         """
-        return _dump(type_to_json(self))
+        return compact_json(type_to_json(self))
 
     @staticmethod
     def from_json(type_json: str) -> ArrayType:
@@ -555,7 +552,7 @@ class MapType(_ArrowExportable, Struct, frozen=True):
         >>> MapType("string", "double").to_json()
         '{"type":"map","keyType":"string","valueType":"double","valueContainsNull":true}'
         """
-        return _dump(type_to_json(self))
+        return compact_json(type_to_json(self))
 
     @staticmethod
     def from_json(type_json: str) -> MapType:
@@ -679,7 +676,7 @@ class Field(_ArrowExportable, Struct, frozen=True):
         >>> Field("id", "long").to_json()
         '{"name":"id","type":"long","nullable":true,"metadata":{}}'
         """
-        return _dump(_field_to_json(self))
+        return compact_json(_field_to_json(self))
 
     @staticmethod
     def from_json(field_json: str) -> Field:
@@ -710,7 +707,7 @@ class Field(_ArrowExportable, Struct, frozen=True):
         >>> Field("id", "long", nullable=False).to_arrow()
         pyarrow.Field<id: int64 not null>
         """
-        meta = {k: v if isinstance(v, str) else _dump(v) for k, v in self.metadata.items()}
+        meta = {k: v if isinstance(v, str) else compact_json(v) for k, v in self.metadata.items()}
         return pa.field(self.name, self.type.to_arrow(types), self.nullable, meta or None)
 
     @staticmethod
@@ -854,7 +851,7 @@ class StructType(_ArrowExportable):
         >>> StructType([Field("id", "long")]).to_json()
         '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
         """
-        return _dump(type_to_json(self))
+        return compact_json(type_to_json(self))
 
     @staticmethod
     def from_json(type_json: str) -> StructType:
@@ -1096,7 +1093,7 @@ def _parse_user_defined(value: Mapping[str, Any]) -> UserDefinedType:
                 type=t.type,
             )
     # in the order of Spark's own JSON: PySpark sorts the keys
-    text = _dump({**{k: value[k] for k in _UDT_KEYS if k in value}, **value, "sqlType": type_to_json(stored)})
+    text = compact_json({**{k: value[k] for k in _UDT_KEYS if k in value}, **value, "sqlType": type_to_json(stored)})
     return UserDefinedType(name, TypeDef(name, stored.to_arrow(), name, ordered=False), stored, class_name, text)
 
 

@@ -40,7 +40,8 @@ def cluster_by(source: Any, columns: Sequence[str], **commit: Any) -> int:
         A file lacks statistics of one of the columns, which every file of a clustered table has.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
-    said = {"newClusteringColumns": ",".join(columns)}
+    old = [format_path(p) for p in readable_columns(snapshot.state) or ()]
+    said = {"oldClusteringColumns": ",".join(old), "newClusteringColumns": ",".join(columns)}
     # files that are added meanwhile may lack the statistics: no append may be missed
     serializable = IsolationLevel.SERIALIZABLE
     transaction = Transaction(snapshot.context, snapshot, "CLUSTER BY", said, isolation=serializable)

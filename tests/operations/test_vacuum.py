@@ -563,6 +563,38 @@ def test_commits_record_the_vacuum_as_delta_spark_does(make: Callable[..., Delta
     assert start["job"] == end["job"] == "7"
 
 
+@pytest.mark.parametrize(("records", "is_junk", "commits"), [
+    ("always", False, 2), ("never", True, 0), ("deletions", True, 2), ("deletions", False, 0),
+])  # fmt: skip
+def test_vacuum_is_recorded_as_chosen(
+    records: Any, is_junk: bool, commits: int, make: Callable[..., DeltaTable]
+) -> None:
+    table = make()
+    root = root_of(table)
+    if is_junk:
+        put(root, "junk")
+    before = files(root)
+    run_vacuum(table.snapshot(), table.plan_vacuum(full=True), VacuumOptions(records=records))
+    assert DeltaTable(root).version() == commits
+    assert before - files(root) == ({"junk"} if is_junk else set())
+    assert not files(root) - before
+    assert not [p for p in (Path(root) / "_delta_log").iterdir() if p.suffix == ".tmp"]
+
+
+def test_clock_of_a_vacuum_without_commits_is_checked(
+    make: Callable[..., DeltaTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make()
+    root = root_of(table)
+    put(root, "junk")
+    plan = table.plan_vacuum(full=True)
+    ahead = time.time_ns() + 3_600 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: ahead)
+    with pytest.raises(EngineError, match=r"This machine's clock is 3\d* seconds ahead"):
+        run_vacuum(table.snapshot(), plan, VacuumOptions(records="never"))
+    assert "junk" in files(root)
+
+
 def test_nothing_to_delete_commits_nothing(make: Callable[..., DeltaTable]) -> None:
     table = make()
     assert table.vacuum(full=True, dry_run=False) == []

@@ -382,5 +382,39 @@ def clones_of_parquet_that_are_rejected(t: Tables) -> Any:
     ], Path(f"{path}-clone").exists()
 
 
+# --- files of tables that are dropped ---
+
+
+@case
+def files_of_tables_that_are_dropped(t: Tables) -> Any:
+    t.spark.sql("CREATE TABLE of_dropped (x INT) USING delta")
+    ways: dict[str, Callable[[str, str], Any]] = {
+        "sql": lambda n, place: t.spark.sql(f"CREATE TABLE {n} (x INT) USING delta"),
+        "ctas": lambda n, place: t.spark.sql(f"CREATE TABLE {n} USING delta AS SELECT 1 AS x"),
+        "like": lambda n, place: t.spark.sql(f"CREATE TABLE {n} LIKE of_dropped"),
+        "clone": lambda n, place: t.spark.sql(f"CREATE TABLE {n} SHALLOW CLONE of_dropped"),
+        "save": lambda n, place: t.spark.range(1).write.format("delta").saveAsTable(n),
+        "write_to": lambda n, place: t.spark.range(1).writeTo(n).using("delta").create(),
+        "builder": lambda n, place: t.table.create(t.spark).tableName(n).addColumn("x", "INT").execute(),
+        "replaces": lambda n, place: t.table.createOrReplace(t.spark).tableName(n).addColumn("x", "INT").execute(),
+        "sql_at": lambda n, place: t.spark.sql(f"CREATE TABLE {n} (x INT) USING delta LOCATION '{place}'"),
+        "clone_at": lambda n, place: t.spark.sql(f"CREATE TABLE {n} SHALLOW CLONE of_dropped LOCATION '{place}'"),
+        "save_at": lambda n, place: t.spark.range(1).write.format("delta").option("path", place).saveAsTable(n),
+        "builder_at": lambda n, place: (
+            t.table.create(t.spark).tableName(n).location(place).addColumn("x", "INT").execute()
+        ),
+    }
+    found = {}
+    for way, make in ways.items():
+        name = f"dropped_{way}"
+        places = [t.folder / "warehouse" / name, t.folder / name]
+        make(name, str(places[1]))
+        kinds = [r.data_type for r in t.spark.sql(f"DESCRIBE EXTENDED {name}").collect() if r.col_name == "Type"]
+        before = [p.exists() for p in places]
+        t.spark.sql(f"DROP TABLE {name}")
+        found[way] = kinds, before, [p.exists() for p in places]
+    return found
+
+
 if __name__ == "__main__":
     run(CASES, Path(sys.argv[1]), sys.argv[2:3] == ["peer"], sys.argv[3:])

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pyspark
 
 from tests.docs.blocks import ROOT
+from tests.spark.history_program import comparable
 from tests.spark.statement_program import TEXT, statements
 
 HERE = Path(__file__).parent
@@ -31,6 +32,7 @@ PROGRAMS = {
     "error": "error conditions",
     "forms": "names and paths of tables",
     "latest": "versions that queries read",
+    "history": "operations and parameters in the history",
 }
 #: Columns that differ from run to run, and one that Spark decides, whose version 4.2 wrote the recorded files.
 VARYING = {"timestamp", "engineInfo", "operationMetrics", "isolationLevel"}
@@ -62,6 +64,8 @@ def recorded(program: str) -> dict[str, Any]:
 
 def answers_of(program: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return answers in the form that `is_equal` takes."""
+    if program == "history":
+        return {name: comparable(answer) for name, answer in found.items()}
     if program != "error":
         return dict(found)
     return {name: None if answer == "no error" else {"error": answer} for name, answer in found.items()}
@@ -76,9 +80,14 @@ def differing(program: str) -> dict[str, Any]:
     """Return the answers of this library that differ, as they are listed."""
     if program == "statement":
         return {n: json.loads(a) for each in listed()["differences"].values() for n, a in each["cells"].items()}
-    from tests.spark import test_error_classes, test_forms, test_latest_versions
+    from tests.spark import test_error_classes, test_forms, test_history, test_latest_versions
 
-    modules: Mapping[str, Any] = {"error": test_error_classes, "forms": test_forms, "latest": test_latest_versions}
+    modules: Mapping[str, Any] = {
+        "error": test_error_classes,
+        "forms": test_forms,
+        "latest": test_latest_versions,
+        "history": test_history,
+    }
     own, theirs = answers_of(program, modules[program].OWN), recorded(program)
     return {name: answer for name, answer in own.items() if not is_equal(theirs[name], answer)}
 

@@ -9,11 +9,12 @@ from typing import Any
 from msgspec import Struct
 from pyspark.sql import types as T
 
-from delta_core.engines.spark.connect import SERVER, has_format
+from delta_core.engines.spark.connect import SERVER, has_format, is_configured
 from delta_core.engines.spark.failures import reason
 from delta_core.engines.spark.format_read import split_formats
 from delta_core.engines.spark.plan import private
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
+from delta_core.kernel.commit.recorded import Recorded
 
 __all__ = ["TablePlan", "is_path_name", "path_in", "plan_table", "table_path", "table_to_convert"]
 
@@ -43,6 +44,28 @@ class TablePlan(Struct, frozen=True):
         """Add the table to the session's catalog, if it has a name to register it by."""
         if self.name is not None:
             private.register_delta_table(spark, self.name, self.path, is_managed)
+
+
+def definition_names(words: str, is_managed: bool) -> dict[str, Recorded]:
+    """Return how the history of delta-spark names a statement that makes or replaces a table without rows.
+
+    Parameters
+    ----------
+    words : "CREATE", "REPLACE" or "CREATE OR REPLACE"
+        The first words of the statement.
+    is_managed : bool
+        Whether the session's catalog chooses the place of the table.
+    """
+    name = Recorded(f"{words} TABLE", {"isManaged": is_managed})
+    return {"CREATE TABLE": name, "CREATE OR REPLACE TABLE": name}
+
+
+def is_catalog_place(spark: Any, name: str | None, location: str | None) -> bool:
+    """Whether the session's catalog chooses a table's place: then it deletes the files with the table's name.
+
+    Without the format ``delta`` the catalog has names of tables that are otherwise none of its own.
+    """
+    return location is None and name is not None and path_in(name) is None and is_configured(spark)
 
 
 def path_in(name: str) -> str | None:

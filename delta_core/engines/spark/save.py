@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
@@ -32,31 +32,20 @@ from delta_core.operations.create import column_names
 from delta_core.operations.rewrite import selects_partitions
 from delta_core.operations.write import QueryBatch, WriteOptions
 
-__all__ = ["as_query", "casting_columns", "write"]
+__all__ = ["casting_columns", "write"]
 
 #: Whether rows come from a statement, or by the places of their columns: these are cast whatever the session sets.
 _is_casting: ContextVar[bool] = ContextVar("casting_columns", default=False)
-#: Whether the rows are those of a statement, or of saveAsTable, which history names otherwise if they define the table.
-_is_query: ContextVar[bool] = ContextVar("as_query", default=False)
 
 
 @contextmanager
-def _during(flag: ContextVar[bool]) -> Iterator[None]:
-    token = flag.set(True)
+def casting_columns() -> Iterator[None]:
+    """Have `write` cast columns in a session that does not let those of DataFrames be cast by their names."""
+    token = _is_casting.set(True)
     try:
         yield
     finally:
-        flag.reset(token)
-
-
-def as_query() -> AbstractContextManager[None]:
-    """Have `write` name the operation that makes a table ``CREATE TABLE AS SELECT``, as delta-spark does for names."""
-    return _during(_is_query)
-
-
-def casting_columns() -> AbstractContextManager[None]:
-    """Have `write` cast columns in a session that does not let those of DataFrames be cast by their names."""
-    return _during(_is_casting)
+        _is_casting.reset(token)
 
 
 @raises_spark_errors
@@ -195,7 +184,6 @@ def write(
         partition_overwrite=partition_overwrite_mode or "static",
         schema_mode=None if schema_mode == "fixed" else schema_mode,
         replaces_definition=replace_definition,
-        is_query=_is_query.get(),
         partition_by=None if partition_by is None else column_names("partition_by", partition_by),
         cluster_by=column_names("cluster_by", cluster_by or ()),
         properties=None if properties is None else portable_definition(spark, properties)[0],
@@ -224,6 +212,7 @@ def write(
         options = _evolving(options, settings)
     if partition_overwrite_mode is None and not own.replaces:
         options = _dynamic(context, options, settings)
+    options = _with_parameters(options)
     _check_permitted(context, df, options, settings)
     result = write_rows(context, _prepared(context, df, options, settings), options, own)
     if not txn:
@@ -232,6 +221,12 @@ def write(
         return None
     compact_after(result.snapshot, settings.compaction)
     return result.version
+
+
+def _with_parameters(options: WriteOptions) -> WriteOptions:
+    """Return options of a write whose commit states that it may change the schema, as in delta-spark."""
+    name = {"merge": "canMergeSchema", "overwrite": "canOverwriteSchema"}.get(options.schema_mode or "")
+    return options if name is None else structs.replace(options, parameters={name: "true"})
 
 
 def _prepared(context: TableContext, df: DataFrame, options: WriteOptions, settings: SessionSettings) -> DataFrame:

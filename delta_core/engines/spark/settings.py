@@ -201,6 +201,11 @@ class SessionSettings(Struct, frozen=True):
         return self.flag(f"{_DELTA}retentionDurationCheck.enabled") is not False
 
     @property
+    def records_vacuum(self) -> bool:
+        """Whether commits begin and end a vacuum."""
+        return self.flag(f"{_DELTA}vacuum.logging.enabled") is not False
+
+    @property
     def is_dynamic(self) -> bool:
         """Whether an overwrite replaces only the partitions of the new rows unless it specifies otherwise.
 

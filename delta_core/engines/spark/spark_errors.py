@@ -179,7 +179,7 @@ _CASES = (
     _Case(
         errors.UnsupportedOperationError,
         "DELTA_OPERATION_NOT_ALLOWED",
-        "^SHOW CREATE TABLE is not possible|can't be added as NOT NULL",
+        "^SHOW CREATE TABLE is not possible for|can't be added as NOT NULL",
     ),
     _Case(
         errors.UnsupportedOperationError,

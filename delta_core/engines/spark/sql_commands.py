@@ -8,18 +8,22 @@ from typing import Any
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession, types as T
 
+from delta_core.engines.spark.create_text import create_text
 from delta_core.engines.spark.drop_in.paths import table_path_of
 from delta_core.engines.spark.optimized import OPTIMIZED
+from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.results import result_frame
 from delta_core.engines.spark.spark_errors import with_condition
 from delta_core.engines.spark.sql_definitions import DEFINITIONS, Command, bigints, empty, target_table
 from delta_core.engines.spark.sql_text import Reader, TablePlace
 from delta_core.engines.spark.table import DETAIL, HISTORY, RESTORED
 from delta_core.errors import TableNotFoundError, UnsupportedOperationError
+from delta_core.expressions.printing import quote_name
 from delta_core.table import interop
 
 __all__ = ["Command", "parse_command"]
 
+_CREATED = T.StructType([T.StructField("createtab_stmt", T.StringType(), False)])
 _PATHS = T.StructType([T.StructField("path", T.StringType())])
 
 
@@ -165,16 +169,15 @@ def _show_create(reader: Reader) -> Command:
     reader.take("AS", "SERDE")
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        uri = target_table(spark, table, options).path
-        raise UnsupportedOperationError(
-            f"SHOW CREATE TABLE is not possible for the Delta table at {uri}, as in delta-spark: the statement would "
-            "lack parts of its definition. Use DESCRIBE DETAIL and delta_core.DeltaTable(path).schema(), or make a "
-            "table like it with CREATE TABLE ... SHALLOW CLONE.",
-            statement="SHOW CREATE TABLE",
-            path=uri,
-        )
+        opened = target_table(spark, table, options)
+        name, location = f"delta.{quote_name(opened.path)}", None
+        if isinstance(table, str):
+            name = ".".join(map(quote_name, private.qualified_name(spark, table)))
+            location = None if private.is_managed(spark, table) else opened.path
+        text = create_text(opened.table.snapshot(), name, location)
+        return result_frame(spark, [{_CREATED[0].name: text}], _CREATED)
 
-    return Command(run, shared=table)
+    return Command(run, _CREATED, shared=table)
 
 
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Reader], Command | None]], ...] = (

@@ -9,7 +9,7 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.catalog import plan_table, table_path
+from delta_core.engines.spark.catalog import is_catalog_place, plan_table, table_path
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.failures import failing_as
@@ -23,8 +23,10 @@ from delta_core.engines.spark.table import SparkTable, check_replaced
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, TypeChangeError, UnsupportedOperationError
 from delta_core.expressions.printing import quote_name
 from delta_core.kernel.commit.options import commit_arguments
+from delta_core.kernel.commit.recorded import Recorded, recording
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations import alter
+from delta_core.runtime.json_text import compact_json
 from delta_core.schema.fields import Path, format_path
 from delta_core.schema.types import Field, parse_type
 from delta_core.table.alterer import TableAlterer
@@ -425,12 +427,19 @@ def _comment_on(reader: Reader) -> Command:
     table = reader.table()
     reader.expect("IS")
     comment = "" if reader.take("NULL") else reader.text()
-    return _changing(table, _altering(lambda alter: alter.set_table_description(comment)))
+    said = {"properties": compact_json({"comment": comment})}
+    names = {"UPDATE TABLE METADATA": Recorded("SET TBLPROPERTIES", said, ("metadata_update",))}
+
+    def change(found: SparkTable) -> None:
+        with recording(names):
+            found.table.alter.set_table_description(comment)
+
+    return _changing(table, change)
 
 
 def _truncate(reader: Reader) -> Command | None:
     table = reader.table()
-    return None if reader.comes("PARTITION") else _changing(table, lambda found: found.delete())
+    return None if reader.comes("PARTITION") else _changing(table, lambda found: found.truncate())
 
 
 def _convert(reader: Reader) -> Command:
@@ -472,11 +481,21 @@ class _Clone(Struct, frozen=True):
                 return empty(spark)
             if self.must_exist and not exists:
                 raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
-        made = self._cloned(spark, place.path, options)
-        place.register(spark)
+        with recording({"CLONE": Recorded("CLONE", self._source_name(spark))}):
+            made = self._cloned(spark, place.path, options)
+        target = self.target if isinstance(self.target, str) else None
+        place.register(spark, is_catalog_place(spark, target, self.location))
         metrics = made.history(1)[0].get("operationMetrics") or {}
         row = {column: int(metrics.get(name, 0)) for column, name in _CLONED.items()}
         return result_frame(spark, [row], bigints(_CLONED))
+
+    def _source_name(self, spark: SparkSession) -> dict[str, str]:
+        """Return the operation's parameter for a source with a name of the session's catalog."""
+        if not isinstance(self.source, str) or not private.is_available(spark):
+            return {}
+        if not private.is_known_name(spark, self.source):
+            return {}
+        return {"source": ".".join(private.qualified_name(spark, self.source))}
 
     def _cloned(self, spark: SparkSession, path: str, options: Mapping[str, Any]) -> DeltaTable:
         if isinstance(self.source, str) and is_parquet(spark, self.source):

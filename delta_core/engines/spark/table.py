@@ -22,7 +22,14 @@ from delta_core.engines.spark.arguments import (
     check_version,
 )
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
-from delta_core.engines.spark.catalog import path_in, plan_table, table_path, table_to_convert
+from delta_core.engines.spark.catalog import (
+    definition_names,
+    is_catalog_place,
+    path_in,
+    plan_table,
+    table_path,
+    table_to_convert,
+)
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.connect import has_format
 from delta_core.engines.spark.connect_changes import delete_statement, merge_on_server, update_statement
@@ -52,6 +59,8 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.expressions.sql import is_default, parse_sql
+from delta_core.kernel.commit.options import commit_arguments
+from delta_core.kernel.commit.recorded import Recorded, recording
 from delta_core.kernel.protocol.properties import read_property
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.plan import plan_write
@@ -297,19 +306,22 @@ class SparkTable:
             if settings.lowers_property_names:
                 texts = {n if n.lower().startswith("delta.") else n.lower(): text for n, text in texts.items()}
             properties, fields = portable_definition(spark, texts, wanted.schema.members)
-            DeltaTable.create(
-                path,
-                Schema(fields),
-                "overwrite" if wanted.mode == "replace" else wanted.mode,
-                list(wanted.partition_by),
-                description=wanted.comment,
-                configuration=properties,
-                cluster_by=wanted.cluster_by,
-                storage_options=storage_options,
-                plugins=options.get("plugins"),
-                engine=spark_engine(spark, path, storage_options, options.get("allow_external")),
-            )
-            place.register(spark)
+            words = {"replace": "REPLACE", "overwrite": "CREATE OR REPLACE"}.get(wanted.mode, "CREATE")
+            is_managed = is_catalog_place(spark, wanted.name, wanted.path)
+            with recording(definition_names(words, is_managed)):
+                DeltaTable.create(
+                    path,
+                    Schema(fields),
+                    "overwrite" if wanted.mode == "replace" else wanted.mode,
+                    list(wanted.partition_by),
+                    description=wanted.comment,
+                    configuration=properties,
+                    cluster_by=wanted.cluster_by,
+                    storage_options=storage_options,
+                    plugins=options.get("plugins"),
+                    engine=spark_engine(spark, path, storage_options, options.get("allow_external")),
+                )
+            place.register(spark, is_managed)
             return cls.forPath(spark, path, **options)
 
         return SparkTableBuilder(mode, make)
@@ -363,17 +375,18 @@ class SparkTable:
         engine = spark_engine(sparkSession, path, options.get("storage_options"), options.get("allow_external"))
         properties = private.own_properties(sparkSession, identifier) if is_named else None
         if not DeltaTable.is_deltatable(path, options.get("storage_options")):
-            convert_to_deltalake(
-                path,
-                "ignore",
-                by,
-                hive,
-                collect_stats=collect_stats,
-                configuration=properties,
-                engine=engine,
-                null_on_failed_cast=settings.requests("convert.partitionValues.ignoreCastFailure"),
-                use_sink_log=settings.permits("convert.useMetadataLog"),
-            )
+            with recording({"CONVERT": Recorded("CONVERT", {"sourceFormat": "parquet"})}):
+                convert_to_deltalake(
+                    path,
+                    "ignore",
+                    by,
+                    hive,
+                    collect_stats=collect_stats,
+                    configuration=properties,
+                    engine=engine,
+                    null_on_failed_cast=settings.requests("convert.partitionValues.ignoreCastFailure"),
+                    use_sink_log=settings.permits("convert.useMetadataLog"),
+                )
         if is_named:
             private.become_delta_table(sparkSession, identifier)
         return cls.forPath(sparkSession, path, **options)
@@ -453,9 +466,24 @@ class SparkTable:
             predicate=None if condition is None else self._columns(base).condition(condition),
             **self._session.change_options("delete"),
         )
-        with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
+        names = {} if condition is not None else {"DELETE": Recorded("DELETE", {"predicate": '["true"]'})}
+        with recording(names), failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
             done = operations.delete_rows(base, options)
         return self._taken(done, {"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
+
+    def truncate(self) -> None:
+        """Delete all rows, as TRUNCATE TABLE of the history.
+
+        Raises
+        ------
+        UnsupportedOperationError, CommitConflictError, EngineError
+            As for `delete`.
+        """
+        base = self._changeable("truncate")
+        names = {"DELETE": Recorded("TRUNCATE", without=("predicate",))}
+        with recording(names), failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
+            done = operations.delete_rows(base, operations.ChangeOptions())
+        self._taken(done, {"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> DataFrame:
         """Assign new values to columns of the rows for which a condition is true; of all rows without one.
@@ -674,13 +702,19 @@ class SparkTable:
             The retention is shorter than the table's, and there are files to delete.
         """
         table, hours = self.table, float(retention_hours) if isinstance(retention_hours, str) else retention_hours
-        enforce = self._session.checks_retention
         try:
-            return table.vacuum(hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
+            plan = table.plan_vacuum(hours, self._session.checks_retention, full=full)
         except InvalidArgumentError:
-            if not enforce or table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=full):
+            if not self._session.checks_retention:
                 raise
-            return []
+            plan = table.plan_vacuum(hours, False, full=full)
+            if plan.num_files or plan.empty_folders:
+                raise
+        if not dry_run:
+            records: Literal["always", "never"] = "always" if self._session.records_vacuum else "never"
+            options = operations.VacuumOptions(commit=commit_arguments(None, None), records=records)
+            table.adopt(operations.run_vacuum(table.snapshot(), plan, options).snapshot)
+        return [*plan.to_table().column("path").to_pylist(), *(f"{folder}/" for folder in plan.empty_folders)]
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore an older version in a new commit, and return delta-spark's metrics of it."""
@@ -837,10 +871,13 @@ class SparkTable:
     def _restored(self, target: int | str) -> DataFrame:
         self._latest()
         before = self._table.version()
+        is_time = isinstance(target, str)
         if isinstance(target, str):
             target = self._session.time(target)
         may_downgrade = self._session.requests("restore.protocolDowngradeAllowed")
-        self._table.restore(target, protocol_downgrade_allowed=may_downgrade)
+        by = {"version": None} if is_time else {"timestamp": None}
+        with recording({"RESTORE": Recorded("RESTORE", by)}):
+            self._table.restore(target, protocol_downgrade_allowed=may_downgrade)
         infos = self._table.history(1) if self._table.version() > before else [{}]
         metrics = infos[0].get("operationMetrics") or {}
         return self._numbers({name: int(metrics.get(known, 0)) for name, known in RESTORED.items()})

@@ -28,6 +28,7 @@ from delta_core.kernel.commit.base import TableBase
 from delta_core.kernel.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.kernel.commit.lines import CommitLines, SmallAction, as_parsed, format_commit, small_action, stamped
 from delta_core.kernel.commit.options import OWN_COMMIT_FIELDS
+from delta_core.kernel.commit.recorded import recorded
 from delta_core.kernel.log.checksum import CommitContent
 from delta_core.kernel.plugins.answers import Misfit, find_json_misfit, misfit_of_action, shown
 from delta_core.kernel.plugins.attempt import AttemptView, no_actions
@@ -255,12 +256,13 @@ def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int)
                     key=rule.name,
                 )
             fields[rule.name] = _checked_info(rule)
+    operation, parameters = recorded(header.operation, header.parameters)
     info: dict[str, Any] = {
         **header.custom,
         "timestamp": now_ms,
-        "operation": header.operation,
+        "operation": operation,
         "operationParameters": {
-            k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in header.parameters.items()
+            k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in parameters.items()
         },
         "readVersion": header.read_version,
         "isolationLevel": header.isolation,

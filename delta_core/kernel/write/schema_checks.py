@@ -89,6 +89,11 @@ def declared(f: Field) -> str:
     return text if isinstance(text, str) else ""
 
 
+def declared_text(text: str) -> bool:
+    """Whether a declared type is one of texts with a length, ``char(n)`` or ``varchar(n)``."""
+    return _TEXT.match(text.strip()) is not None
+
+
 def char_lengths(f: Field) -> CharLengths:
     """Return the lengths of a column's texts of the declared type ``char(n)``."""
     return _char_lengths(f.type, declared(f))
@@ -98,7 +103,7 @@ def _char_lengths(t: DataType, text: str) -> CharLengths:
     match = _TEXT.match(text.strip())
     if match is not None:
         return int(match[2]) if match[1].lower() == "char" else None
-    parts = {name: _char_lengths(part.type, declared(part) or inner) for name, part, inner in _named_parts(t, text)}
+    parts = {name: _char_lengths(part.type, declared(part) or inner) for name, part, inner in named_parts(t, text)}
     return {name: found for name, found in parts.items() if found is not None} or None
 
 
@@ -112,11 +117,11 @@ def _check(f: Field, path: Path, text: str) -> SchemaCheck | None:
 
 
 def _parts(t: DataType, path: Path, text: str) -> list[tuple[str, SchemaCheck | None]]:
-    parts = _named_parts(t, text)
+    parts = named_parts(t, text)
     return [(name, _check(part, (*path, name), declared(part) or inner)) for name, part, inner in parts]
 
 
-def _named_parts(t: DataType, text: str) -> list[tuple[str, Field, str]]:
+def named_parts(t: DataType, text: str) -> list[tuple[str, Field, str]]:
     """Return the parts of a type by their names in a path, each with the text of its declared type."""
     inner = _arguments(text)
     if isinstance(t, StructType):

@@ -6,7 +6,6 @@ calling it again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from delta_core.kernel.plugins.steps import FeatureStep
 from delta_core.kernel.protocol.actions import Metadata, Protocol
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.operations.feature.steps import StepRunner
+from delta_core.runtime.json_text import compact_json
 
 __all__ = ["add_features", "enabled_features", "list_features", "protocol_with", "run_enabling_steps"]
 
@@ -113,11 +113,7 @@ def _protocol_text(protocol: Protocol) -> str:
         shown["readerFeatures"] = list(protocol.reader_features)
     if protocol.writer_features is not None:
         shown["writerFeatures"] = list(protocol.writer_features)
-    return _dump(shown)
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return compact_json(shown)
 
 
 def enabled_features(latest: Snapshot, metadata: Metadata) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -45,6 +44,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import mask_of, number_array, one_array, strings_of
 from delta_core.operations.optimize import OptimizeOptions, optimize_table
 from delta_core.operations.table_rewrite import TableRewrite
+from delta_core.runtime.json_text import compact_json
 from delta_core.runtime.plugin_errors import contract_error, plugin_errors
 from delta_core.schema.fields import Path, find, format_path
 from delta_core.schema.types import StructType
@@ -210,7 +210,7 @@ class StepRunner:
 
     def _set_properties(self, latest: Snapshot, properties: Mapping[str, str | None]) -> Snapshot:
         left = {k: v for k, v in properties.items() if v is not None}
-        said = {"properties": _dump(left or list(properties))}
+        said = {"properties": compact_json(left or list(properties))}
         operation = "SET TBLPROPERTIES" if left else "UNSET TBLPROPERTIES"
         transaction = Transaction(latest.context, latest, operation, said if left else {**said, "ifExists": True})
         transaction.set_metadata(with_properties(latest.metadata, properties))
@@ -366,7 +366,3 @@ def _files_again(latest: Snapshot, step: ReAddFiles, chosen: Any) -> pa.Table:
         at = files.schema.get_field_index(name)
         files = files.set_column(at, name, pa.nulls(files.num_rows, files.schema.field(at).type))
     return added_again(files).append_column("numRecords", counts.cast(pa.int64()))
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -7,7 +7,6 @@ part of a bound column's path is its side.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -41,6 +40,7 @@ from delta_core.expressions.sql import is_default, operator_hint, parse_sql, por
 from delta_core.expressions.typing_rules import Typed
 from delta_core.operations.merge.builder import Action, Kind, MergeClause
 from delta_core.operations.merge.value_fitting import DEFAULT_RULES, Fitting, FittingRules
+from delta_core.runtime.json_text import compact_json
 from delta_core.schema.evolution import Accept, merge_rows_schema
 from delta_core.schema.fields import Path, Schema, find, format_path
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, spark_name
@@ -468,7 +468,7 @@ def describe_clauses(clauses: Sequence[MergeClause], kind: Kind) -> str:
         condition = {} if clause.predicate is None else {"predicate": sql_text(clause.predicate)}
         return {**condition, "actionType": clause.action}
 
-    return json.dumps([shown(c) for c in clauses if c.kind == kind], separators=(",", ":"))
+    return compact_json([shown(c) for c in clauses if c.kind == kind])
 
 
 def sql_text(given: Any) -> str:

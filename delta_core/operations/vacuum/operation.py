@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from msgspec import Struct
@@ -90,6 +91,8 @@ class VacuumOptions(Struct, frozen=True):
         Returns the time in ms since the epoch; the system's clock unless given.
     progress : function(VacuumProgress), optional
         Called from time to time while files are deleted.
+    records : "deletions", "always" or "never"
+        Whether commits begin and end the vacuum: if there is something to delete, in any case, or never.
     """
 
     retention_hours: float | None = None
@@ -101,6 +104,12 @@ class VacuumOptions(Struct, frozen=True):
     commit: Mapping[str, Any] = {}
     clock: Callable[[], int] | None = None
     progress: Callable[[VacuumProgress], None] | None = None
+    records: Literal["deletions", "always", "never"] = "deletions"
+
+    @property
+    def num_commits(self) -> int:
+        """The commits before the first file is deleted."""
+        return int(self.records != "never")
 
     def now_ms(self) -> int:
         """Return the time."""
@@ -360,7 +369,7 @@ def _inventory_column(inventory: pa.Table, names: Sequence[str], kind: pa.DataTy
 
 @shows_progress
 def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacuumed:
-    """Delete the files of a plan, between two commits that record it; nothing to delete commits nothing.
+    """Delete the files of a plan, between two commits that record it; by default nothing to delete commits nothing.
 
     If the table changed since the plan was made, files that have become reachable stay. A run that was interrupted is
     finished by running the plan again, or by another vacuum: files that are gone are no error.
@@ -372,7 +381,7 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
     plan : VacuumPlan
         The files.
     options : VacuumOptions
-        ``keep_for``, ``commit``, ``clock`` and ``progress``; all else is as it was planned.
+        ``keep_for``, ``commit``, ``clock``, ``progress`` and ``records``; all else is as it was planned.
 
     Raises
     ------
@@ -393,7 +402,8 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
             f"{snapshot.metadata.id}. Nothing was deleted. Make another plan.",
             version=snapshot.version,
         )
-    if not plan.num_files and not plan.empty_folders:
+    is_empty = not plan.num_files and not plan.empty_folders
+    if is_empty and options.records != "always":
         _note_covered(snapshot, facts)
         return Vacuumed(snapshot, 0, 0)
     parameters: dict[str, Any] = {
@@ -406,10 +416,10 @@ def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacu
     snapshot = _commit(snapshot, "VACUUM START", parameters, metrics, options)
     deleted = folders = 0
     try:
-        if options.clock is None:
-            _check_clock(snapshot)
+        if options.clock is None and not is_empty:
+            _check_clock(snapshot, options)
         reachable = None
-        if snapshot.version != facts.version + 1:
+        if snapshot.version != facts.version + options.num_commits:
             reachable = _reachable(snapshot, facts, options.keep_for)
         deleted = delete_swept(
             snapshot.engine, plan.batches(), _witness(snapshot), reachable, _reported(plan, options.progress)
@@ -440,18 +450,30 @@ def _reported(plan: VacuumPlan, progress: Callable[[VacuumProgress], None] | Non
 def _commit(
     base: Snapshot, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int], options: VacuumOptions
 ) -> Snapshot:
+    """Commit what records the vacuum, if it is recorded."""
+    if not options.num_commits:
+        return base
     transaction = Transaction(base.context, base, operation, parameters)
     transaction.metrics.update(metrics)
     return transaction.commit(**{"clock": options.clock, **options.commit}).snapshot
 
 
-def _check_clock(snapshot: Snapshot) -> None:
-    """Reject a clock that is ahead of the store's, by the commit that was just written: young files would look old."""
-    file = snapshot.segment.commits[-1]
+def _check_clock(snapshot: Snapshot, options: VacuumOptions) -> None:
+    """Reject a clock that is ahead of the store's, by a file that was just written: young files would look old.
+
+    It is the commit that begins the vacuum, or else a file of its own, which is deleted.
+    """
+    storage, is_recorded = snapshot.engine.storage, options.num_commits > 0
+    path = f"{LOG_DIRECTORY}/{snapshot.segment.commits[-1].name if is_recorded else f'_clock_{uuid.uuid4()}.tmp'}"
     try:
-        ((_, modified),) = snapshot.engine.storage.stat([f"{LOG_DIRECTORY}/{file.name}"])
+        if not is_recorded:
+            storage.put(path, b"")
+        ((_, modified),) = storage.stat([path])
     except FileNotFoundError:
         return
+    finally:
+        if not is_recorded:
+            storage.delete([path])
     ahead = time.time_ns() // 1_000_000 - modified
     if modified and ahead > _SKEW_MS:
         raise EngineError(

@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 from pyspark.sql import DataFrame
 
-from delta_core.engines.spark.catalog import TablePlan, is_path_name, plan_table
+from delta_core.engines.spark.catalog import TablePlan, definition_names, is_path_name, plan_table
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition
 from delta_core.engines.spark.drop_in.options import Options, write_arguments
@@ -19,7 +18,7 @@ from delta_core.engines.spark.plan import definitions, private
 from delta_core.engines.spark.plan.definitions import TableSpec
 from delta_core.engines.spark.plan.statements import run_query
 from delta_core.engines.spark.relations import spark_engine
-from delta_core.engines.spark.save import as_query, write
+from delta_core.engines.spark.save import write
 from delta_core.engines.spark.settings import session_settings
 from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
@@ -27,8 +26,10 @@ from delta_core.expressions import ast
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.handles.secrets import without_secrets
 from delta_core.kernel.commit.property_requests import reserved_properties
+from delta_core.kernel.commit.recorded import Recorded, recording
 from delta_core.kernel.plugins.registry import default_registry
 from delta_core.kernel.protocol.properties import normalize_properties
+from delta_core.runtime.json_text import compact_json
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import Field, StructType
 from delta_core.table.delta_table import DeltaTable
@@ -46,6 +47,8 @@ class _Target(Struct, frozen=True):
     plan: TablePlan
     is_managed: bool
     exists: bool
+    #: The first words of the statement: ``CREATE``, ``REPLACE`` or ``CREATE OR REPLACE``.
+    words: str = "CREATE"
 
     @property
     def is_taken(self) -> bool:
@@ -80,9 +83,11 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
     """
     session_settings(spark)
     spec = definitions.table_spec(node)
-    target = _target(spark, spec, name)
     existing: Existing = definitions.existing(node)
-    if existing == "replace" and definitions.must_exist(node) and not (target.is_taken and target.exists):
+    must_exist = existing == "replace" and definitions.must_exist(node)
+    words = "REPLACE" if must_exist else "CREATE OR REPLACE" if existing == "replace" else "CREATE"
+    target = structs.replace(_target(spark, spec, name), words=words)
+    if must_exist and not (target.is_taken and target.exists):
         raise TableNotFoundError(
             f"There is no table {'.'.join(name)} to replace. Use CREATE OR REPLACE.", path=target.plan.path
         )
@@ -126,7 +131,7 @@ def create_like(spark: Any, node: Any, names: Sequence[str | None], is_delta: bo
         _create_other(spark, node, name, source)
         return
     spec, fields = _like(spark, source, is_delta)
-    spec = replace(spec, location=definitions.like_location(node), properties={**spec.properties, **own})
+    spec = structs.replace(spec, location=definitions.like_location(node), properties={**spec.properties, **own})
     target = _target(spark, spec, name)
     if target.is_taken or target.exists:
         if target.is_taken and node.ifNotExists():
@@ -222,16 +227,17 @@ def _define(spark: Any, node: Any, spec: TableSpec, target: _Target, existing: E
 def _make(spark: Any, spec: TableSpec, fields: Sequence[Field], target: _Target, existing: Existing) -> None:
     properties, columns = portable_definition(spark, {**spec.properties, **_as_properties(spec.options)}, fields)
     path = target.plan.path
-    DeltaTable.create(
-        path,
-        Schema(columns),
-        "overwrite" if existing == "replace" else "error",
-        list(spec.partition_by),
-        description=spec.comment,
-        configuration=properties,
-        cluster_by=spec.cluster_by,
-        engine=spark_engine(spark, path),
-    )
+    with recording(definition_names(target.words, target.is_managed)):
+        DeltaTable.create(
+            path,
+            Schema(columns),
+            "overwrite" if existing == "replace" else "error",
+            list(spec.partition_by),
+            description=spec.comment,
+            configuration=properties,
+            cluster_by=spec.cluster_by,
+            engine=spark_engine(spark, path),
+        )
 
 
 def _as_properties(options: Mapping[str, str]) -> dict[str, str]:
@@ -294,5 +300,23 @@ def _write(
             arguments.pop("schema_mode", None)
     elif saves and arguments.get("schema_mode") == "overwrite":
         del arguments["schema_mode"]
-    with as_query():
+    statement = _statement(spec, target, arguments, saves)
+    with recording({} if arguments.get("replace_where") else {"WRITE": statement}):
         write(rows, path, mode, **arguments)  # type: ignore[arg-type]  # checked there
+
+
+def _statement(spec: TableSpec, target: _Target, arguments: Mapping[str, Any], saves: bool) -> Recorded:
+    """Return how delta-spark's history names a statement with a query, or saveAsTable."""
+    by = list(spec.partition_by)
+    if target.exists and saves and arguments.get("schema_mode") != "overwrite":
+        by = DeltaTable(target.plan.path).metadata().partition_columns
+    parameters = {
+        "partitionBy": compact_json(by),
+        "clusterBy": compact_json(list(spec.cluster_by)),
+        "description": spec.comment,
+        "isManaged": target.is_managed,
+        "properties": compact_json(arguments.get("properties", {})),
+    }
+    if saves and target.words == "CREATE OR REPLACE":
+        parameters["isV1SaveAsTableOverwrite"] = True
+    return Recorded(f"{target.words} TABLE AS SELECT", parameters, ("mode",))

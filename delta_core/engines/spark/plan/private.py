@@ -55,12 +55,14 @@ __all__ = [
     "is_available",
     "is_delta_table",
     "is_known_name",
+    "is_managed",
     "is_local",
     "latest_relation",
     "local_place",
     "mark_read",
     "num_tasks",
     "own_python",
+    "qualified_name",
     "qualified_place",
     "read_marks",
     "refresh_cached",
@@ -790,6 +792,18 @@ def is_known_name(spark: Any, name: str) -> bool:
     """Whether the session's catalog has a table or view of a name."""
     catalog, identifier = spark._jsparkSession.sessionState().catalog(), _identifier(spark, name)
     return bool(catalog.isTempView(identifier) or catalog.tableExists(identifier))
+
+
+def qualified_name(spark: Any, name: str) -> list[str]:
+    """Return the parts of a name of the session's catalog: those of the catalog and of its database, and its own."""
+    found = spark._jsparkSession.sessionState().catalog().qualifyIdentifier(_identifier(spark, name))
+    return [str(found.catalog().get()), str(found.database().get()), str(found.table())]
+
+
+def is_managed(spark: Any, name: str) -> bool:
+    """Whether a table's files are deleted with its entry of the session's catalog."""
+    table = spark._jsparkSession.sessionState().catalog().getTableMetadata(_identifier(spark, name))
+    return str(table.tableType().name()) == "MANAGED"
 
 
 def register_delta_table(spark: Any, name: str, path: str, is_managed: bool = False) -> None:

@@ -1,0 +1,134 @@
+"""The statement that makes a table of the same definition, for SHOW CREATE TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from delta_core.engines.spark.table import clustering_columns
+from delta_core.errors import UnsupportedOperationError
+from delta_core.expressions import ast
+from delta_core.expressions.printing import format_sql, quote_name
+from delta_core.kernel.commit.property_requests import reserved_properties
+from delta_core.kernel.snapshot import Snapshot
+from delta_core.kernel.write.schema_checks import declared, declared_text, named_parts
+from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, spark_name
+
+__all__ = ["create_text"]
+
+_CONSTRAINT = "delta.constraints."
+_GENERATED, _IDENTITY, _DEFAULT = "delta.generationExpression", "delta.identity.", "CURRENT_DEFAULT"
+#: Metadata of columns that the statement has a clause for, or that a table makes itself.
+_KNOWN = ("comment", _GENERATED, _DEFAULT, _IDENTITY, "delta.columnMapping.", "__CHAR_VARCHAR_TYPE_STRING", "parquet.")
+
+
+def create_text(snapshot: Snapshot, name: str, location: str | None) -> str:
+    """Return the statement, followed by one for each CHECK constraint, which CREATE TABLE has no clause for.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The table.
+    name : str
+        Its name, quoted where it needs that.
+    location : str, optional
+        Its place, if the statement names it.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        A column has metadata that no clause sets.
+    """
+    metadata = snapshot.metadata
+    columns = [f"  {_column(f, snapshot.uri)}" for f in snapshot.schema.members]
+    clauses = [f"CREATE TABLE {name} (\n" + ",\n".join(columns) + ")", "USING delta"]
+    if metadata.partition_columns:
+        clauses.append(f"PARTITIONED BY ({', '.join(map(quote_name, metadata.partition_columns))})")
+    if clusters := clustering_columns(snapshot):
+        clauses.append(f"CLUSTER BY ({', '.join(clusters)})")
+    if location is not None:
+        clauses.append(f"LOCATION {_text(location)}")
+    if metadata.description is not None:
+        clauses.append(f"COMMENT {_text(metadata.description)}")
+    if properties := _properties(snapshot):
+        pairs = ",\n".join(f"  {_text(n)} = {_text(value)}" for n, value in sorted(properties.items()))
+        clauses.append(f"TBLPROPERTIES (\n{pairs})")
+    statements = ["\n".join(clauses), *_constraints(snapshot, name)]
+    return ";\n".join(statements) + "\n"
+
+
+def _constraints(snapshot: Snapshot, name: str) -> Iterator[str]:
+    for key, expression in sorted(snapshot.metadata.configuration.items()):
+        if key.lower().startswith(_CONSTRAINT):
+            constraint = quote_name(key[len(_CONSTRAINT) :])
+            yield f"ALTER TABLE {name} ADD CONSTRAINT {constraint} CHECK ({expression})"
+
+
+def _properties(snapshot: Snapshot) -> dict[str, str]:
+    """Return the properties and features of the table, less what it makes itself."""
+    reserved, protocol = reserved_properties(snapshot.registry.everything), snapshot.protocol
+    found = {
+        n: text
+        for n, text in snapshot.metadata.configuration.items()
+        if n not in reserved and not n.lower().startswith(_CONSTRAINT)
+    }
+    for feature in protocol.writer_features or ():
+        found.setdefault(f"delta.feature.{feature}", "supported")
+    if protocol.writer_features is None:
+        found["delta.minReaderVersion"] = str(protocol.min_reader_version)
+        found["delta.minWriterVersion"] = str(protocol.min_writer_version)
+    return found
+
+
+def _column(f: Field, uri: str) -> str:
+    unknown = [k for k in f.metadata if not k.startswith(_KNOWN)]
+    if unknown:
+        raise UnsupportedOperationError(
+            f"SHOW CREATE TABLE is not possible for {uri}: column {f.name} has the metadata {unknown[0]!r}, which no "
+            "clause of CREATE TABLE sets. Make a table like it with CREATE TABLE ... LIKE or SHALLOW CLONE.",
+            statement="SHOW CREATE TABLE",
+            column=f.name,
+        )
+    clauses = [quote_name(f.name), _type(f.type, declared(f))]
+    clauses += [] if f.nullable else ["NOT NULL"]
+    if _DEFAULT in f.metadata:
+        clauses.append(f"DEFAULT {f.metadata[_DEFAULT]}")
+    if _GENERATED in f.metadata:
+        clauses.append(f"GENERATED ALWAYS AS ({f.metadata[_GENERATED]})")
+    clauses += _identity(f.metadata)
+    clauses += _comment(f.metadata)
+    return " ".join(clauses)
+
+
+def _identity(metadata: Mapping[str, Any]) -> list[str]:
+    if f"{_IDENTITY}start" not in metadata:
+        return []
+    kind = "BY DEFAULT" if metadata.get(f"{_IDENTITY}allowExplicitInsert") else "ALWAYS"
+    start, step = metadata[f"{_IDENTITY}start"], metadata[f"{_IDENTITY}step"]
+    return [f"GENERATED {kind} AS IDENTITY (START WITH {start} INCREMENT BY {step})"]
+
+
+def _comment(metadata: Mapping[str, Any]) -> list[str]:
+    return [f"COMMENT {_text(metadata['comment'])}"] if isinstance(metadata.get("comment"), str) else []
+
+
+def _type(t: DataType, text: str) -> str:
+    """Return a type as DDL, with NOT NULL and comments of its fields; ``text`` is the one that it was declared with."""
+    if declared_text(text):
+        return text.strip().upper()
+    parts = [(part, _type(part.type, declared(part) or inner)) for _, part, inner in named_parts(t, text)]
+    if isinstance(t, StructType):
+        return f"STRUCT<{', '.join(_field(part, shown) for part, shown in parts)}>"
+    if isinstance(t, ArrayType):
+        return f"ARRAY<{parts[0][1]}>"
+    if isinstance(t, MapType):
+        return f"MAP<{parts[0][1]}, {parts[1][1]}>"
+    return spark_name(t)
+
+
+def _field(f: Field, shown: str) -> str:
+    return " ".join([f"{quote_name(f.name)}: {shown}", *([] if f.nullable else ["NOT NULL"]), *_comment(f.metadata)])
+
+
+def _text(value: str) -> str:
+    return format_sql(ast.Literal(value))
