@@ -499,7 +499,9 @@ def _trim(node: Any, text: str) -> Steps[Expression]:
     characters = node.args.get("expression")
     if characters is None:
         return Call("trim" if name == "btrim" else name, ((yield _convert(node.this, text)),))
-    return Call(name, ((yield _convert(node.this, text)), (yield _convert(characters, text))))
+    trimmed, removed = (yield _convert(node.this, text)), (yield _convert(characters, text))
+    # of the three, btrim alone has the text first
+    return Call(name, (trimmed, removed) if name == "btrim" else (removed, trimmed))
 
 
 def _extract(node: Any, text: str) -> Steps[Expression]:

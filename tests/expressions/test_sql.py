@@ -66,7 +66,7 @@ ONE = typed(1, "integer")
         ("date_add(a, 1)", Call("date_add", (A, ONE))),
         ("My_Function(a)", Call("my_function", (A,))),
         ("extract(year from a)", Call("date_part", (typed("YEAR", "string"), A))),
-        ("trim(leading 'x' from a)", Call("ltrim", (A, typed("x", "string")))),
+        ("trim(leading 'x' from a)", Call("ltrim", (typed("x", "string"), A))),
         ("position('x' in a)", Call("locate", (typed("x", "string"), A))),
         ("a || b || 'c'", Call("concat", (Call("concat", (A, B)), typed("c", "string")))),
         ("comment = 1", Call("=", (Column(("comment",)), ONE))),

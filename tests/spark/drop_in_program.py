@@ -8,6 +8,7 @@ import re
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from tests.docs.blocks import ROOT, blocks, run_python
+from tests.example_counts import chosen
 from tests.spark.points import frames
 
 
@@ -181,6 +183,143 @@ def found_in(spark: Any, text: str, key: Any = None) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, spark.sql(text).collect()), key=key)
 
 
+#: Conditions in forms of their own in SQL.
+SYNTAX = r"""
+s LIKE ANY ('a%','b%')
+s LIKE ALL ('a%','%b')
+s NOT LIKE ANY ('x%','y%')
+s NOT LIKE ALL ('x%','y%')
+s LIKE SOME ('a%')
+s ILIKE ANY ('A%','B%')
+s NOT ILIKE ALL ('X%')
+(s) LIKE ANY ('a%', 'b')
+upper(s) LIKE ANY ('A%')
+id = 1 AND s LIKE ANY ('a%','b%')
+s LIKE ANY ('a%','b%') AND id = 1
+NOT s LIKE ANY ('x%')
+(s LIKE ANY ('a%')) = true
+id BETWEEN 1 AND 2
+id NOT BETWEEN 3 AND 4
+s IS DISTINCT FROM 'x'
+s IS NOT DISTINCT FROM 'a,b'
+(id = 1) IS TRUE
+(id = 2) IS NOT TRUE
+(id = 2) IS FALSE
+(id > 0) IS NOT UNKNOWN
+TRIM(LEADING 'a' FROM s) = ',b'
+TRIM(BOTH FROM s) = 'a,b'
+POSITION('b' IN s) = 3
+EXTRACT(YEAR FROM d) = 2024
+SUBSTRING(s FROM 1 FOR 1) = 'a'
+OVERLAY(s PLACING 'x' FROM 1) = 'x,b'
+CASE WHEN id = 1 THEN true ELSE false END
+CASE id WHEN 1 THEN 'y' END = 'y'
+CAST(id AS STRING) = '1'
+id::string = '1'
+s || 'c' = 'a,bc'
+id <=> 1
+id == 1
+!(id = 2)
+(id | 2) = 3
+(id & 1) = 1
+(id ^ 2) = 3
+~id = -2
+id << 1 = 2
+a[0] = 3
+m['k'] = 1
+st.x = 1
+exists(a, x -> x = 3)
+d = DATE'2024-01-31'
+d + INTERVAL 1 DAY = DATE'2024-02-01'
+d + INTERVAL '1-2' YEAR TO MONTH > d
+TIMESTAMPADD(DAY, 1, ts) > ts
+DATEDIFF(DAY, d, DATE'2024-02-01') = 1
+id IN (1, 2)
+id NOT IN (2, 3)
+s RLIKE 'a'
+s REGEXP 'a'
+s LIKE 'a/_%' ESCAPE '/' OR id = 1
+id DIV 1 = 1
+id % 2 = 1
+s IS NOT NULL
+(id, s) = (1, 'a,b')
+(id, s) IN ((1, 'a,b'))
+named_struct('a', id).a = 1
+struct(id, s).s = 'a,b'
+`id` = 1
+-id = -1
++id = 1
+s COLLATE UTF8_LCASE = 'A,B'
+if(id = 1, true, false)
+id = 1.0
+id = 1e0
+id = 1BD
+s = "a,b"
+s = r'a,b'
+CEIL(1.5, 0) = 2 AND id = 1
+current_date() > d
+CURRENT_DATE > d
+TRY_CAST(s AS INT) IS NULL
+d = '2024-01-31'
+s NOT RLIKE 'zz'
+CHAR_LENGTH(s) = 3
+LEFT(s, 1) = 'a'
+NULLIF(id, 2) = 1
+id /* c */ = 1
+TRIM(TRAILING 'b' FROM s) = 'a,'
+TRIM('a' FROM s) = ',b'
+LTRIM('a', s) = ',b'
+RTRIM('b', s) = 'a,'
+BTRIM(s, 'ab') = ','
+SUBSTR(s, 1, 1) = 'a'
+EXTRACT(DAY FROM d) = 31
+EXTRACT(DAYOFWEEK FROM d) = 4
+DATE_PART('year', d) = 2024
+TIMESTAMPDIFF(DAY, ts, ts + INTERVAL 2 DAYS) = 2
+s LIKE '%,%' AND s NOT LIKE 'z%'
+LOCATE('b', s) = 3
+INSTR(s, 'b') = 3
+s = 'a' || ',' || 'b'
+COALESCE(NULL, s) = 'a,b'
+GREATEST(id, 5) = 5
+DECODE(id, 1, 'x', 'y') = 'x'
+NVL2(s, 1, 2) = id
+"""
+#: Those that each run tries; the long form tries all.
+FEW = (
+    "LIKE ANY",
+    "LIKE ALL",
+    "TRIM(",
+    "POSITION",
+    "OVERLAY",
+    "IS TRUE",
+    "EXTRACT(YEAR",
+    "TIMESTAMPADD",
+    "RLIKE",
+    "(id, s)",
+)
+
+
+def check_syntax(spark: Any) -> None:
+    """A change by a condition finds the rows that a query finds."""
+    spark.sql(
+        "CREATE TABLE forms (id INT, s STRING, a ARRAY<INT>, m MAP<STRING, INT>, st STRUCT<x: INT, y: STRING>, d DATE, "
+        "ts TIMESTAMP, r BOOLEAN) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    spark.sql(
+        "INSERT INTO forms VALUES (1, 'a,b', array(3, 1), map('k', 1), named_struct('x', 1, 'y', 'q'), "
+        "DATE'2024-01-31', TIMESTAMP'2024-01-31 10:00:00', NULL), (9, 'zz', array(0, 0), map('k', 0), "
+        "named_struct('x', 0, 'y', '0'), DATE'2999-01-31', TIMESTAMP'2999-01-31 10:00:00', NULL)"
+    )
+    every = SYNTAX.strip().splitlines()
+    for condition in chosen(every, [c for c in every if any(word in c for word in FEW)]):
+        wanted = {tuple(r) for r in spark.sql(f"SELECT id, {condition} FROM forms WHERE {condition}").collect()}
+        changed = spark.sql(f"UPDATE forms SET r = ({condition}) WHERE {condition}").first()[0]
+        made = {tuple(r) for r in spark.sql("SELECT id, r FROM forms WHERE r IS NOT NULL").collect()}
+        assert (changed, made) == (len(wanted), wanted), condition
+        spark.sql("UPDATE forms SET r = NULL")
+
+
 DEFINITIONS = """
 (id BIGINT NOT NULL COMMENT 'key', p STRING, v VARCHAR(3), c CHAR(2)) USING delta PARTITIONED BY (p) COMMENT 'it''s'
     TBLPROPERTIES ('a' = 'b', 'delta.appendOnly' = 'true');
@@ -217,16 +356,55 @@ def check_created_again(spark: Any, folder: Path) -> None:
         assert definition(place) == expected, statement
     spark.sql("ALTER TABLE shown2 ADD CONSTRAINT positive CHECK (id > 0)")
     shown = spark.sql("SHOW CREATE TABLE shown2").first().createtab_stmt
-    assert shown.endswith(";\nALTER TABLE spark_catalog.default.shown2 ADD CONSTRAINT positive CHECK (id > 0)\n")
+    assert shown.endswith(";\nALTER TABLE spark_catalog.default.shown2 ADD CONSTRAINT `positive` CHECK (id > 0)\n")
     path = str(folder / "a b")
     spark.sql(f"CREATE TABLE shown_at (id INT) USING delta LOCATION '{path}'")
     assert f"\nLOCATION '{path}'\n" in spark.sql("SHOW CREATE TABLE shown_at").first().createtab_stmt
+    statement = spark.sql("SHOW CREATE TABLE shown_at").first().createtab_stmt
+    spark.sql("DROP TABLE shown_at")
+    spark.sql(statement)
     text = spark.sql(f"SHOW CREATE TABLE delta.`{path}`").first().createtab_stmt
-    assert text.startswith(f"CREATE TABLE delta.`{path}` (\n  id INT)\n")
+    assert text.startswith(f"CREATE TABLE delta.`{path}` (\n  `id` INT)\n")
     alter = DeltaTable(path).alter
     alter.set_column_metadata("id", {"own": "v"})
     with pytest.raises(UnsupportedOperationError, match="column id has the metadata 'own'"):
         spark.sql("SHOW CREATE TABLE shown_at")
+
+
+def check_places(spark: Any, folder: Path) -> None:
+    """A new name is not made at a place of the catalog's own that has files, which DROP TABLE would delete."""
+    spark.sql("CREATE TABLE of_places (id BIGINT) USING delta")
+    table = ds.DeltaTable
+    ways: dict[str, Callable[[str], Any]] = {
+        "create": lambda n: spark.sql(f"CREATE TABLE {n} (id BIGINT) USING delta"),
+        "if_not_exists": lambda n: spark.sql(f"CREATE TABLE IF NOT EXISTS {n} (id BIGINT) USING delta"),
+        "replace": lambda n: spark.sql(f"CREATE OR REPLACE TABLE {n} (id BIGINT) USING delta"),
+        "select": lambda n: spark.sql(f"CREATE TABLE {n} USING delta AS SELECT 1L AS id"),
+        "like": lambda n: spark.sql(f"CREATE TABLE {n} LIKE of_places"),
+        "clone": lambda n: spark.sql(f"CREATE TABLE {n} SHALLOW CLONE of_places"),
+        "clone_if": lambda n: spark.sql(f"CREATE TABLE IF NOT EXISTS {n} SHALLOW CLONE of_places"),
+        "clone_over": lambda n: spark.sql(f"CREATE OR REPLACE TABLE {n} SHALLOW CLONE of_places"),
+        "builder": lambda n: table.create(spark).tableName(n).addColumn("id", "BIGINT").execute(),
+        "builder_if": lambda n: table.createIfNotExists(spark).tableName(n).addColumn("id", "BIGINT").execute(),
+        "builder_over": lambda n: table.createOrReplace(spark).tableName(n).addColumn("id", "BIGINT").execute(),
+        "write_to": lambda n: spark.range(1).writeTo(n).using("delta").create(),
+    }
+    for kind in ("table", "file"):
+        for way, make in ways.items():
+            place = folder / "warehouse" / f"at_{kind}_{way}"
+            if kind == "table":
+                spark.range(3).write.format("delta").save(str(place))
+            else:
+                place.mkdir()
+                (place / "own.txt").write_text("x")
+            with pytest.raises(AnalysisException, match=r"is not empty|exists already"):
+                make(place.name)
+            assert not spark.catalog.tableExists(place.name)
+            assert place.joinpath("own.txt").exists() or DeltaTable(str(place)).version() == 0
+    with pytest.raises(TableNotFoundError):
+        table.replace(spark).tableName("at_table_create").addColumn("id", "BIGINT").execute()
+    spark.range(2).write.format("delta").mode("overwrite").saveAsTable("at_table_create")
+    assert spark.table("at_table_create").count() == 2
 
 
 def check_tables(spark: Any, folder: Path) -> None:
@@ -777,6 +955,8 @@ if __name__ == "__main__":
     check_options(spark, folder)
     check_statements(spark)
     check_created_again(spark, folder)
+    check_syntax(spark)
+    check_places(spark, folder)
     check_tables(spark, folder)
     check_names(spark)
     check_rejected(spark)

@@ -61,11 +61,29 @@ def definition_names(words: str, is_managed: bool) -> dict[str, Recorded]:
 
 
 def is_catalog_place(spark: Any, name: str | None, location: str | None) -> bool:
-    """Whether the session's catalog chooses a table's place: then it deletes the files with the table's name.
+    """Whether the session's catalog has, or chooses, a table's place: then it deletes the files with the table's name.
 
     Without the format ``delta`` the catalog has names of tables that are otherwise none of its own.
     """
-    return location is None and name is not None and path_in(name) is None and is_configured(spark)
+    if name is None or path_in(name) is not None or not is_configured(spark):
+        return False
+    return private.is_managed(spark, name) if private.is_known_name(spark, name) else location is None
+
+
+def check_place_is_free(spark: Any, plan: TablePlan, is_managed: bool) -> None:
+    """Reject a new name at a place of the catalog's own that has files: DROP TABLE would delete them.
+
+    Raises
+    ------
+    TableExistsError
+        There is something at the place.
+    """
+    if is_managed and not plan.is_known and private.has_files(spark, plan.path):
+        raise TableExistsError(
+            f"The place of the new table {plan.name}, {plan.path}, is not empty; its files would be deleted with the "
+            "name. Move them away, or make the table with a location: LOCATION, or the option path.",
+            path=plan.path,
+        )
 
 
 def path_in(name: str) -> str | None:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions import ast
-from delta_core.expressions.printing import format_sql, quote_name
+from delta_core.expressions.printing import format_sql
 from delta_core.kernel.commit.property_requests import reserved_properties
 from delta_core.kernel.snapshot import Snapshot
-from delta_core.kernel.write.schema_checks import declared, declared_text, named_parts
+from delta_core.kernel.write.schema_checks import CHAR_VARCHAR, declared, declared_text, named_parts
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, spark_name
 
 __all__ = ["create_text"]
 
 _CONSTRAINT = "delta.constraints."
 _GENERATED, _IDENTITY, _DEFAULT = "delta.generationExpression", "delta.identity.", "CURRENT_DEFAULT"
-#: Metadata of columns that the statement has a clause for, or that a table makes itself.
-_KNOWN = ("comment", _GENERATED, _DEFAULT, _IDENTITY, "delta.columnMapping.", "__CHAR_VARCHAR_TYPE_STRING", "parquet.")
+#: Metadata of columns that the statement has a clause for, or that a new table makes itself or needs not.
+_KNOWN = frozenset(("comment", _GENERATED, _DEFAULT, CHAR_VARCHAR, "EXISTS_DEFAULT", "delta.typeChanges"))
+_KNOWN_PREFIXES = (_IDENTITY, "delta.columnMapping.", "parquet.")
+_LENGTH = re.compile(r"(?:var)?char\s*\(", re.IGNORECASE)
 
 
 def create_text(snapshot: Snapshot, name: str, location: str | None) -> str:
@@ -43,7 +46,7 @@ def create_text(snapshot: Snapshot, name: str, location: str | None) -> str:
     columns = [f"  {_column(f, snapshot.uri)}" for f in snapshot.schema.members]
     clauses = [f"CREATE TABLE {name} (\n" + ",\n".join(columns) + ")", "USING delta"]
     if metadata.partition_columns:
-        clauses.append(f"PARTITIONED BY ({', '.join(map(quote_name, metadata.partition_columns))})")
+        clauses.append(f"PARTITIONED BY ({', '.join(map(_quoted, metadata.partition_columns))})")
     if clusters := clustering_columns(snapshot):
         clauses.append(f"CLUSTER BY ({', '.join(clusters)})")
     if location is not None:
@@ -60,7 +63,7 @@ def create_text(snapshot: Snapshot, name: str, location: str | None) -> str:
 def _constraints(snapshot: Snapshot, name: str) -> Iterator[str]:
     for key, expression in sorted(snapshot.metadata.configuration.items()):
         if key.lower().startswith(_CONSTRAINT):
-            constraint = quote_name(key[len(_CONSTRAINT) :])
+            constraint = _quoted(key[len(_CONSTRAINT) :])
             yield f"ALTER TABLE {name} ADD CONSTRAINT {constraint} CHECK ({expression})"
 
 
@@ -81,15 +84,18 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _column(f: Field, uri: str) -> str:
-    unknown = [k for k in f.metadata if not k.startswith(_KNOWN)]
-    if unknown:
+    shown = _type(f.type, declared(f))
+    problem = _problem(f)
+    if problem is None and len(_LENGTH.findall(declared(f))) != len(_LENGTH.findall(shown)):
+        problem = f"the declared type {declared(f)!r}"
+    if problem is not None:
         raise UnsupportedOperationError(
-            f"SHOW CREATE TABLE is not possible for {uri}: column {f.name} has the metadata {unknown[0]!r}, which no "
-            "clause of CREATE TABLE sets. Make a table like it with CREATE TABLE ... LIKE or SHALLOW CLONE.",
+            f"SHOW CREATE TABLE is not possible for {uri}: column {f.name} has {problem}, which no clause of CREATE "
+            "TABLE sets. Make a table like it with CREATE TABLE ... LIKE or SHALLOW CLONE.",
             statement="SHOW CREATE TABLE",
             column=f.name,
         )
-    clauses = [quote_name(f.name), _type(f.type, declared(f))]
+    clauses = [_quoted(f.name), shown]
     clauses += [] if f.nullable else ["NOT NULL"]
     if _DEFAULT in f.metadata:
         clauses.append(f"DEFAULT {f.metadata[_DEFAULT]}")
@@ -98,6 +104,20 @@ def _column(f: Field, uri: str) -> str:
     clauses += _identity(f.metadata)
     clauses += _comment(f.metadata)
     return " ".join(clauses)
+
+
+def _problem(f: Field) -> str | None:
+    """Return which metadata of a column, or of a field in it, the statement can't have."""
+    for key in f.metadata:
+        if key not in _KNOWN and not key.startswith(_KNOWN_PREFIXES):
+            return f"the metadata {key!r}"
+    parts = (_problem(part) for _, part, _ in named_parts(f.type, ""))
+    return next((found for found in parts if found is not None), None)
+
+
+def _quoted(name: str) -> str:
+    """Return a name in backticks: a session may reserve words that another one does not."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _identity(metadata: Mapping[str, Any]) -> list[str]:
@@ -127,7 +147,7 @@ def _type(t: DataType, text: str) -> str:
 
 
 def _field(f: Field, shown: str) -> str:
-    return " ".join([f"{quote_name(f.name)}: {shown}", *([] if f.nullable else ["NOT NULL"]), *_comment(f.metadata)])
+    return " ".join([f"{_quoted(f.name)}: {shown}", *([] if f.nullable else ["NOT NULL"]), *_comment(f.metadata)])
 
 
 def _text(value: str) -> str:

@@ -67,6 +67,7 @@ _CASES = (
     _Case(errors.TableNotFoundError, "DELTA_PATH_DOES_NOT_EXIST", "has no partition"),
     _Case(errors.TableNotFoundError, "DELTA_TABLE_NOT_FOUND"),
     _Case(errors.TableExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS", "^The table .* exists already"),
+    _Case(errors.TableExistsError, "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "^The place of the new table"),
     _Case(errors.TableExistsError, "DELTA_PATH_EXISTS"),
     _Case(errors.VersionNotFoundError, "DELTA_CANNOT_RESTORE_TABLE_VERSION", "can't be restored"),
     _Case(errors.VersionNotFoundError, "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION", "no version at or before"),

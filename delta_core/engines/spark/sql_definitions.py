@@ -9,7 +9,7 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.catalog import is_catalog_place, plan_table, table_path
+from delta_core.engines.spark.catalog import check_place_is_free, is_catalog_place, plan_table, table_path
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.failures import failing_as
@@ -470,21 +470,23 @@ class _Clone(Struct, frozen=True):
 
     def run(self, spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
         """Make the clone and return delta-spark's metrics of it."""
-        named = isinstance(self.target, str)
-        own = None if isinstance(self.target, str) else self.target.uri
-        place = plan_table(spark, self.target if isinstance(self.target, str) else None, self.location or own)
+        name, own = (self.target, None) if isinstance(self.target, str) else (None, self.target.uri)
+        place = plan_table(spark, name, self.location or own)
         if own is not None and self.location not in (None, own):
             raise InvalidArgumentError(f"Found LOCATION {self.location!r} of a table at {own!r}. Leave one out.")
+        is_managed = is_catalog_place(spark, name, self.location)
         if self.is_optional or self.must_exist:  # otherwise the clone looks for a table itself
-            exists = (named and place.is_known) or DeltaTable.is_deltatable(place.path, options.get("storage_options"))
+            exists = place.is_known
+            if not exists and not is_managed:
+                exists = DeltaTable.is_deltatable(place.path, options.get("storage_options"))
             if exists and self.is_optional:
                 return empty(spark)
             if self.must_exist and not exists:
                 raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
+        check_place_is_free(spark, place, is_managed)
         with recording({"CLONE": Recorded("CLONE", self._source_name(spark))}):
             made = self._cloned(spark, place.path, options)
-        target = self.target if isinstance(self.target, str) else None
-        place.register(spark, is_catalog_place(spark, target, self.location))
+        place.register(spark, is_managed)
         metrics = made.history(1)[0].get("operationMetrics") or {}
         row = {column: int(metrics.get(name, 0)) for column, name in _CLONED.items()}
         return result_frame(spark, [row], bigints(_CLONED))

@@ -23,6 +23,7 @@ from delta_core.engines.spark.arguments import (
 )
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.engines.spark.catalog import (
+    check_place_is_free,
     definition_names,
     is_catalog_place,
     path_in,
@@ -298,7 +299,9 @@ class SparkTable:
             settings = session_settings(spark)
             place, storage_options = plan_table(spark, wanted.name, wanted.path), options.get("storage_options")
             path = place.path
-            if wanted.mode == "replace" and not DeltaTable.is_deltatable(path, storage_options):
+            is_managed = is_catalog_place(spark, wanted.name, wanted.path)
+            is_missing = is_managed and not place.is_known
+            if wanted.mode == "replace" and (is_missing or not DeltaTable.is_deltatable(path, storage_options)):
                 raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
             if wanted.mode == "error" and place.is_known:
                 raise TableExistsError(f"The session's catalog has a table {wanted.name} at {path}.", path=path)
@@ -307,7 +310,7 @@ class SparkTable:
                 texts = {n if n.lower().startswith("delta.") else n.lower(): text for n, text in texts.items()}
             properties, fields = portable_definition(spark, texts, wanted.schema.members)
             words = {"replace": "REPLACE", "overwrite": "CREATE OR REPLACE"}.get(wanted.mode, "CREATE")
-            is_managed = is_catalog_place(spark, wanted.name, wanted.path)
+            check_place_is_free(spark, place, is_managed)
             with recording(definition_names(words, is_managed)):
                 DeltaTable.create(
                     path,

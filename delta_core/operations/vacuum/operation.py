@@ -473,7 +473,8 @@ def _check_clock(snapshot: Snapshot, options: VacuumOptions) -> None:
         return
     finally:
         if not is_recorded:
-            storage.delete([path])
+            with suppress(DeltaError, OSError):
+                storage.delete([path])
     ahead = time.time_ns() // 1_000_000 - modified
     if modified and ahead > _SKEW_MS:
         raise EngineError(

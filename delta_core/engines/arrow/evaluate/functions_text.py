@@ -48,8 +48,14 @@ def _trim(call: CallInfo) -> Kernel:
     if len(call.args) == 1:
         return lambda x: getattr(pc, name)(x, characters=" ")
     method = {"utf8_trim": str.strip, "utf8_ltrim": str.lstrip, "utf8_rtrim": str.rstrip}[name]
-    # An empty set of characters trims nothing, if Python's methods want at least one.
-    return by_value(lambda text, characters: method(text, characters) if characters else text, _TEXT)
+
+    def trimmed(text: Any, characters: Any) -> Any:
+        # an empty set of characters trims nothing, if Python's methods want at least one
+        return method(text, characters) if characters else text
+
+    # as in Spark, btrim alone has the text first
+    is_first = name == "utf8_trim"
+    return by_value(trimmed if is_first else lambda characters, text: trimmed(text, characters), _TEXT)
 
 
 def _initcap(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 from pyspark.sql import DataFrame
 
-from delta_core.engines.spark.catalog import TablePlan, definition_names, is_path_name, plan_table
+from delta_core.engines.spark.catalog import TablePlan, check_place_is_free, definition_names, is_path_name, plan_table
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition
 from delta_core.engines.spark.drop_in.options import Options, write_arguments
@@ -27,7 +27,9 @@ from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.handles.secrets import without_secrets
 from delta_core.kernel.commit.property_requests import reserved_properties
 from delta_core.kernel.commit.recorded import Recorded, recording
+from delta_core.kernel.plugins.features import supported_features
 from delta_core.kernel.plugins.registry import default_registry
+from delta_core.kernel.protocol.actions import Protocol
 from delta_core.kernel.protocol.properties import normalize_properties
 from delta_core.runtime.json_text import compact_json
 from delta_core.schema.fields import Schema
@@ -97,6 +99,9 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
                 f"The table {'.'.join(name)} exists already, at {target.plan.path}.", path=target.plan.path
             )
         return
+    # saveAsTable overwrites a table that is there without a name, as in delta-spark
+    if not (saves and existing == "replace" and target.exists):
+        check_place_is_free(spark, target.plan, target.is_managed)
     if query is not None:
         _write(run_query(spark, query), definitions.write_options(node), spec, target, existing, saves)
     else:
@@ -139,6 +144,7 @@ def create_like(spark: Any, node: Any, names: Sequence[str | None], is_delta: bo
         raise TableExistsError(
             f"The table {'.'.join(name)} exists already, at {target.plan.path}.", path=target.plan.path
         )
+    check_place_is_free(spark, target.plan, target.is_managed)
     _make(spark, spec, fields, target, "error")
     target.plan.register(spark, target.is_managed)
 
@@ -206,6 +212,8 @@ def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
         is_managed = location is None
         location = None if location is None else private.qualified_place(spark, location, name[0])
     plan = plan_table(spark, text, location)
+    if plan.is_known:
+        is_managed = private.is_managed(spark, text)
     return _Target(plan, is_managed, bool(DeltaTable.is_deltatable(plan.path)))
 
 
@@ -256,7 +264,11 @@ def _check_same(spec: TableSpec, fields: Sequence[Field], path: str) -> None:
     snapshot = table.snapshot()
     metadata, schema = snapshot.metadata, snapshot.schema
     asked = normalize_properties(dict(spec.properties))
-    different = [n for n, text in asked.items() if metadata.configuration.get(n) != text]
+    different = [
+        n
+        for n, text in asked.items()
+        if metadata.configuration.get(n) != text and not _has_protocol(snapshot.protocol, n, text)
+    ]
     what = None
     if fields and [(f.name.lower(), f.type) for f in fields] != [(f.name.lower(), f.type) for f in schema.members]:
         what = f"columns {schema.to_json()}"
@@ -270,6 +282,18 @@ def _check_same(spec: TableSpec, fields: Sequence[Field], path: str) -> None:
             "CREATE TABLE, or repeat that of the table.",
             path=path,
         )
+
+
+def _has_protocol(protocol: Protocol, name: str, text: str) -> bool:
+    """Whether a property requests a version or a feature that a table has already."""
+    versions = {
+        "delta.minReaderVersion": protocol.min_reader_version,
+        "delta.minWriterVersion": protocol.min_writer_version,
+    }
+    if name in versions:
+        return text.isdecimal() and int(text) <= versions[name]
+    feature = name.removeprefix("delta.feature.")
+    return feature != name and feature in supported_features(protocol).all
 
 
 # --- with a query --------------------------------------------------------------------------

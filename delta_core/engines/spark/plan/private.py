@@ -54,6 +54,7 @@ __all__ = [
     "has_constant_rows",
     "is_available",
     "is_delta_table",
+    "has_files",
     "is_known_name",
     "is_managed",
     "is_local",
@@ -798,6 +799,13 @@ def qualified_name(spark: Any, name: str) -> list[str]:
     """Return the parts of a name of the session's catalog: those of the catalog and of its database, and its own."""
     found = spark._jsparkSession.sessionState().catalog().qualifyIdentifier(_identifier(spark, name))
     return [str(found.catalog().get()), str(found.database().get()), str(found.table())]
+
+
+def has_files(spark: Any, path: str) -> bool:
+    """Whether a folder of one of Hadoop's file systems is there and not empty."""
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)
+    system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    return bool(system.exists(place)) and len(system.listStatus(place)) > 0
 
 
 def is_managed(spark: Any, name: str) -> bool:

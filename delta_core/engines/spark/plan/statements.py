@@ -372,21 +372,50 @@ class _Parsing:
             raise UnsupportedExpressionError(
                 "A statement that changes a Delta table can't contain parameters. Write their values out.", feature=""
             )
-        origin = expression.origin()
-        start, stop = origin.startIndex(), origin.stopIndex()
-        texts = [self._statement[start.get() : stop.get() + 1]] if start.isDefined() and stop.isDefined() else []
-        for text in (*texts, printed):
-            if self._printed(text) == printed:
+        for span in (_span(expression), _whole_span(expression)):
+            text = self._enclosed(*span) if span else ""
+            if text and self._printed(text) == printed:
                 return text
+        # as functions, for example, Spark prints operators that are none
+        if self._is_read_as(printed, expression):
+            return printed
         raise UnsupportedExpressionError(
             f"The expression {printed} is another one when it is read again. Write it in another way.", feature=""
         )
+
+    def _enclosed(self, start: int, stop: int) -> str:
+        """Return a part of the statement, from the parentheses on that it ends: ``(s) LIKE ANY (...)``."""
+        text = self._statement[start:stop]
+        while start and text.count(")") > text.count("("):
+            start = self._statement.rfind("(", 0, start)
+            text = self._statement[max(start, 0) : stop]
+        return text
 
     def _printed(self, text: str) -> str | None:
         try:
             return str(self._parser.parseExpression(text).sql())
         except Exception:  # noqa: BLE001 (a part of the statement that is no expression)
             return None
+
+    def _is_read_as(self, text: str, expression: Any) -> bool:
+        try:
+            return bool(self._parser.parseExpression(text).equals(expression))
+        except Exception:  # noqa: BLE001 (Spark prints some expressions in no form that it reads)
+            return False
+
+
+def _span(expression: Any) -> tuple[int, int] | None:
+    """Return where an expression is in its statement, as Spark has it."""
+    origin = expression.origin()
+    start, stop = origin.startIndex(), origin.stopIndex()
+    return (int(start.get()), int(stop.get()) + 1) if start.isDefined() and stop.isDefined() else None
+
+
+def _whole_span(expression: Any) -> tuple[int, int] | None:
+    """Return from where to where an expression and its parts are: of ``s LIKE ANY (...)``, Spark leaves ``s`` out."""
+    spans = [_span(expression), *(_whole_span(part) for part in items(expression.children()))]
+    known = [span for span in spans if span is not None]
+    return (min(start for start, _ in known), max(stop for _, stop in known)) if known else None
 
 
 #: Which part of a plan is the table that it changes.
