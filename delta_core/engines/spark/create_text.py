@@ -10,7 +10,7 @@ from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions import ast
 from delta_core.expressions.printing import format_sql
-from delta_core.kernel.commit.property_requests import reserved_properties
+from delta_core.kernel.commit.property_requests import declared_properties, reserved_properties
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.kernel.write.schema_checks import CHAR_VARCHAR, declared, declared_text, named_parts
 from delta_core.schema.types import ArrayType, DataType, Field, MapType, StructType, spark_name
@@ -21,7 +21,7 @@ _CONSTRAINT = "delta.constraints."
 _GENERATED, _IDENTITY, _DEFAULT = "delta.generationExpression", "delta.identity.", "CURRENT_DEFAULT"
 #: Metadata of columns that the statement has a clause for, or that a new table makes itself or needs not.
 _KNOWN = frozenset(("comment", _GENERATED, _DEFAULT, CHAR_VARCHAR, "EXISTS_DEFAULT", "delta.typeChanges"))
-_KNOWN_PREFIXES = (_IDENTITY, "delta.columnMapping.", "parquet.")
+_KNOWN_PREFIXES = (_IDENTITY, "parquet.")
 _LENGTH = re.compile(r"(?:var)?char\s*\(", re.IGNORECASE)
 
 
@@ -43,7 +43,8 @@ def create_text(snapshot: Snapshot, name: str, location: str | None) -> str:
         A column has metadata that no clause sets.
     """
     metadata = snapshot.metadata
-    columns = [f"  {_column(f, snapshot.uri)}" for f in snapshot.schema.members]
+    known = _made_prefixes(snapshot)
+    columns = [f"  {_column(f, known, snapshot.uri)}" for f in snapshot.schema.members]
     clauses = [f"CREATE TABLE {name} (\n" + ",\n".join(columns) + ")", "USING delta"]
     if metadata.partition_columns:
         clauses.append(f"PARTITIONED BY ({', '.join(map(_quoted, metadata.partition_columns))})")
@@ -83,9 +84,15 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
     return found
 
 
-def _column(f: Field, uri: str) -> str:
+def _made_prefixes(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the beginnings of metadata that features make: ``delta.x.id`` is of the property ``delta.x.mode``."""
+    names = declared_properties(snapshot.registry.everything)
+    return (*_KNOWN_PREFIXES, *(name.rpartition(".")[0] + "." for name in names if name.count(".") > 1))
+
+
+def _column(f: Field, known: tuple[str, ...], uri: str) -> str:
     shown = _type(f.type, declared(f))
-    problem = _problem(f)
+    problem = _problem(f, known)
     if problem is None and len(_LENGTH.findall(declared(f))) != len(_LENGTH.findall(shown)):
         problem = f"the declared type {declared(f)!r}"
     if problem is not None:
@@ -106,12 +113,12 @@ def _column(f: Field, uri: str) -> str:
     return " ".join(clauses)
 
 
-def _problem(f: Field) -> str | None:
+def _problem(f: Field, known: tuple[str, ...]) -> str | None:
     """Return which metadata of a column, or of a field in it, the statement can't have."""
     for key in f.metadata:
-        if key not in _KNOWN and not key.startswith(_KNOWN_PREFIXES):
+        if key not in _KNOWN and not key.startswith(known):
             return f"the metadata {key!r}"
-    parts = (_problem(part) for _, part, _ in named_parts(f.type, ""))
+    parts = (_problem(part, known) for _, part, _ in named_parts(f.type, ""))
     return next((found for found in parts if found is not None), None)
 
 
