@@ -136,7 +136,7 @@ def runs_statements(spark: Any, path: Path) -> None:
         f"VACUUM {clone} DRY RUN",
     ):
         sql(spark, text)
-    assert sql(spark, f"DESCRIBE HISTORY {name}").first().operation == "UPDATE TABLE METADATA"
+    assert sql(spark, f"DESCRIBE HISTORY {name}").first().operation == "SET TBLPROPERTIES"
     assert sql(spark, f"DESCRIBE DETAIL {clone}").first().numFiles == 1
     assert rows(Path(f"{path}-clone")) == [(i,) for i in range(6)]
 

@@ -146,7 +146,7 @@ def test_statements_about_files_and_log_return_what_delta_spark_returns(spark: A
     done = ds.sql(spark, f"OPTIMIZE {name} WHERE p = 'b'").collect()[0]
     assert (done.path, done.metrics.numFilesRemoved, done.metrics.numFilesAdded) == (f"file://{tmp_path}", 2, 1)
     history = ds.sql(spark, f"DESCRIBE HISTORY {name} LIMIT 3")
-    assert [r.operation for r in history.collect()] == ["OPTIMIZE", "OPTIMIZE", "DELETE"]
+    assert [r.operation for r in history.collect()] == ["OPTIMIZE", "REORG", "DELETE"]
     assert ds.sql(spark, f"DESC DETAIL '{tmp_path}'").collect()[0].partitionColumns == ["p"]
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     try:
