@@ -98,9 +98,7 @@ def vacuum(
 
 def _show(plan: operations.VacuumPlan, facts: dict[str, int], json_output: bool) -> None:
     if json_output:
-        print_json(
-            {**facts, "paths": [*plan.to_table().column("path").to_pylist(), *(f"{e}/" for e in plan.empty_folders)]}
-        )
+        print_json({**facts, "paths": plan.paths()})
         return
     print_note(f"{plan.num_files:,} files ({quantity(plan.num_bytes)}) would be deleted.")
     for batch in plan.batches():

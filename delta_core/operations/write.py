@@ -343,6 +343,8 @@ class TableWrite:
         transaction, options = self.transaction, self.options
         self._define()
         predicate = self._predicate()
+        if predicate is not None and options.batch is None:
+            transaction.parameters["predicate"] = self._replaced_text(predicate)
         self._write_rows(predicate)
         if options.mode == "overwrite" and self.base is not None:
             # what stays and what changes is read as the table will be, with the columns and types that this write adds
@@ -379,11 +381,16 @@ class TableWrite:
             return {**options.batch.parameters, **options.parameters}
         mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
         out: dict[str, Any] = {"mode": mode, "partitionBy": compact_json(list(options.partition_by or ()))}
-        if options.replace_where is not None:
-            out["predicate"] = _shown(options.replace_where)
         if options.partition_overwrite == "dynamic":
             out["isDynamicPartitionOverwrite"] = "true"
         return {**out, **options.parameters}
+
+    def _replaced_text(self, predicate: Expression) -> str:
+        """Return which rows are replaced as text, as the log contains it: as the user wrote it, or as SQL."""
+        given = self.options.replace_where
+        if isinstance(given, str):
+            return portable_sql(given, "name")
+        return getattr(given, "sql", "") or format_sql(predicate)
 
     # --- definition ---
 
@@ -508,7 +515,7 @@ class TableWrite:
             self.transaction.check_read_since(self.read_version, self.options.mode == "overwrite", predicate)
         plan = self.transaction.plan
         if predicate is not None and self.options.checks_replaced:
-            check = RowCheck("", "replaceWhere", predicate, sql=_shown(self.options.replace_where))
+            check = RowCheck("", "replaceWhere", predicate, sql=self._replaced_text(predicate))
             plan = replace(plan, checks=(*plan.checks, check))
         # at once: an interrupt deletes what is noted
         self.written.append(self.write_new(plan))
@@ -662,10 +669,3 @@ def _partitions_predicate(
         for row in dict.fromkeys(values)
     ]
     return any_of([p for p in parts if p is not None])
-
-
-def _shown(predicate: Any) -> str:
-    """Return a predicate as text, as the log contains it."""
-    if isinstance(predicate, str):
-        return portable_sql(predicate, "name")
-    return getattr(predicate, "sql", "") or format_sql(predicate)

@@ -335,7 +335,7 @@ class UpkeepMethods(OpenedTable):
             others = self._kept_for(plan.facts.keep_for)
             options = operations.VacuumOptions(keep_for=others, commit=commit, progress=progress)
             self.adopt(operations.run_vacuum(self._snapshot, plan, options).snapshot)
-        return [*plan.to_table().column("path").to_pylist(), *(f"{folder}/" for folder in plan.empty_folders)]
+        return plan.paths()
 
     # --- damage ---
 

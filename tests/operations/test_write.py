@@ -16,6 +16,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -465,3 +466,12 @@ def test_merged_column_with_metadata_that_features_set_is_rejected(
     with pytest.raises(SchemaMismatchError, match="which features set"):
         write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
     assert DeltaTable(tmp_path).version() == 1
+
+
+@pytest.mark.parametrize(
+    "predicate", ["id = 1", [("id", "=", 1)], pc.field("id") == 1], ids=["text", "filters", "arrow"]
+)
+def test_history_has_the_predicate_of_an_overwrite_as_sql(predicate: Any, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2]}))
+    write_deltalake(tmp_path, pa.table({"id": [1]}), mode="overwrite", predicate=predicate)
+    assert DeltaTable(tmp_path).history(1)[0]["operationParameters"]["predicate"] in ("id = 1", "id = 1L")

@@ -458,6 +458,7 @@ def test_fixed_schema_goes_before_the_setting(spark: Any, uri: str) -> None:
 def test_user_metadata_of_the_session_is_in_every_commit(spark: Any, uri: str) -> None:
     statements = (
         "INSERT INTO delta.`{}` VALUES (3), (4)", "DELETE FROM delta.`{}` WHERE id = 1", "OPTIMIZE delta.`{}`",
+        "TRUNCATE TABLE delta.`{}`",
         "ALTER TABLE delta.`{}` SET TBLPROPERTIES ('a' = 'b')", "RESTORE delta.`{}` TO VERSION AS OF 0",
         "CREATE OR REPLACE TABLE delta.`{0}-clone` SHALLOW CLONE delta.`{0}`",
     )  # fmt: skip

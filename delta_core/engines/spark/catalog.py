@@ -16,7 +16,10 @@ from delta_core.engines.spark.plan import private
 from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError, UnsupportedOperationError
 from delta_core.kernel.commit.recorded import Recorded
 
-__all__ = ["TablePlan", "is_path_name", "path_in", "plan_table", "table_path", "table_to_convert"]
+__all__ = [
+    "TablePlan", "check_catalog_place", "definition_names", "is_catalog_place", "is_path_name", "path_in", "plan_table",
+    "table_path", "table_to_convert",
+]  # fmt: skip
 
 _PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
 
@@ -60,17 +63,17 @@ def definition_names(words: str, is_managed: bool) -> dict[str, Recorded]:
     return {"CREATE TABLE": name, "CREATE OR REPLACE TABLE": name}
 
 
-def is_catalog_place(spark: Any, name: str | None, location: str | None) -> bool:
+def is_catalog_place(spark: Any, plan: TablePlan, name: str | None, location: str | None) -> bool:
     """Whether the session's catalog has, or chooses, a table's place: then it deletes the files with the table's name.
 
     Without the format ``delta`` the catalog has names of tables that are otherwise none of its own.
     """
     if name is None or path_in(name) is not None or not is_configured(spark):
         return False
-    return private.is_managed(spark, name) if private.is_known_name(spark, name) else location is None
+    return private.is_managed(spark, name) if plan.is_known else location is None
 
 
-def check_place_is_free(spark: Any, plan: TablePlan, is_managed: bool) -> None:
+def check_catalog_place(spark: Any, plan: TablePlan, is_managed: bool) -> None:
     """Reject a new name at a place of the catalog's own that has files: DROP TABLE would delete them.
 
     Raises

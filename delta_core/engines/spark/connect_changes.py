@@ -41,6 +41,11 @@ def delete_statement(path: str, alias: str | None, condition: str | Column | Non
     return f"DELETE FROM {_target(path, alias)}{_where(condition)}"  # noqa: S608 (rendered)
 
 
+def truncate_statement(path: str) -> str:
+    """Return TRUNCATE TABLE for a table."""
+    return f"TRUNCATE TABLE {_target(path, None)}"
+
+
 def update_statement(
     path: str, alias: str | None, condition: str | Column | None, updates: Mapping[str, str | Column]
 ) -> str:

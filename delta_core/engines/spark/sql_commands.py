@@ -166,10 +166,16 @@ def _detail(reader: Reader) -> Command:
 
 def _show_create(reader: Reader) -> Command:
     table = reader.table()
-    reader.take("AS", "SERDE")
+    is_of_hive = reader.take("AS", "SERDE")
 
     def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
         opened = target_table(spark, table, options)
+        if is_of_hive:
+            raise UnsupportedOperationError(
+                f"SHOW CREATE TABLE is not possible for {opened.path} AS SERDE: it is no table of Hive. Leave AS SERDE "
+                "out.",
+                statement="SHOW CREATE TABLE",
+            )
         name, location = f"delta.{quote_name(opened.path)}", None
         if isinstance(table, str):
             name = ".".join(map(quote_name, private.qualified_name(spark, table)))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.catalog import check_place_is_free, is_catalog_place, plan_table, table_path
+from delta_core.engines.spark.catalog import check_catalog_place, is_catalog_place, plan_table, table_path
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.failures import failing_as
@@ -474,7 +474,7 @@ class _Clone(Struct, frozen=True):
         place = plan_table(spark, name, self.location or own)
         if own is not None and self.location not in (None, own):
             raise InvalidArgumentError(f"Found LOCATION {self.location!r} of a table at {own!r}. Leave one out.")
-        is_managed = is_catalog_place(spark, name, self.location)
+        is_managed = is_catalog_place(spark, place, name, self.location)
         if self.is_optional or self.must_exist:  # otherwise the clone looks for a table itself
             exists = place.is_known
             if not exists and not is_managed:
@@ -483,7 +483,7 @@ class _Clone(Struct, frozen=True):
                 return empty(spark)
             if self.must_exist and not exists:
                 raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
-        check_place_is_free(spark, place, is_managed)
+        check_catalog_place(spark, place, is_managed)
         with recording({"CLONE": Recorded("CLONE", self._source_name(spark))}):
             made = self._cloned(spark, place.path, options)
         place.register(spark, is_managed)

@@ -23,7 +23,7 @@ from delta_core.engines.spark.arguments import (
 )
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.engines.spark.catalog import (
-    check_place_is_free,
+    check_catalog_place,
     definition_names,
     is_catalog_place,
     path_in,
@@ -33,7 +33,12 @@ from delta_core.engines.spark.catalog import (
 )
 from delta_core.engines.spark.conditions import portable_definition, portable_text
 from delta_core.engines.spark.connect import has_format
-from delta_core.engines.spark.connect_changes import delete_statement, merge_on_server, update_statement
+from delta_core.engines.spark.connect_changes import (
+    delete_statement,
+    merge_on_server,
+    truncate_statement,
+    update_statement,
+)
 from delta_core.engines.spark.failures import convert_failures, failing_as
 from delta_core.engines.spark.format_table import format_table_at
 from delta_core.engines.spark.latest import latest_rows
@@ -299,7 +304,7 @@ class SparkTable:
             settings = session_settings(spark)
             place, storage_options = plan_table(spark, wanted.name, wanted.path), options.get("storage_options")
             path = place.path
-            is_managed = is_catalog_place(spark, wanted.name, wanted.path)
+            is_managed = is_catalog_place(spark, place, wanted.name, wanted.path)
             is_missing = is_managed and not place.is_known
             if wanted.mode == "replace" and (is_missing or not DeltaTable.is_deltatable(path, storage_options)):
                 raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
@@ -310,7 +315,7 @@ class SparkTable:
                 texts = {n if n.lower().startswith("delta.") else n.lower(): text for n, text in texts.items()}
             properties, fields = portable_definition(spark, texts, wanted.schema.members)
             words = {"replace": "REPLACE", "overwrite": "CREATE OR REPLACE"}.get(wanted.mode, "CREATE")
-            check_place_is_free(spark, place, is_managed)
+            check_catalog_place(spark, place, is_managed)
             with recording(definition_names(words, is_managed)):
                 DeltaTable.create(
                     path,
@@ -464,15 +469,7 @@ class SparkTable:
         if self._is_served():
             check_condition(condition)
             return self._spark.sql(delete_statement(self._path, self._alias, condition))
-        base = self._changeable("delete")
-        options = operations.ChangeOptions(
-            predicate=None if condition is None else self._columns(base).condition(condition),
-            **self._session.change_options("delete"),
-        )
-        names = {} if condition is not None else {"DELETE": Recorded("DELETE", {"predicate": '["true"]'})}
-        with recording(names), failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
-            done = operations.delete_rows(base, options)
-        return self._taken(done, {"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
+        return self._deleted(condition, Recorded("DELETE", {} if condition is not None else {"predicate": '["true"]'}))
 
     def truncate(self) -> None:
         """Delete all rows, as TRUNCATE TABLE of the history.
@@ -482,11 +479,20 @@ class SparkTable:
         UnsupportedOperationError, CommitConflictError, EngineError
             As for `delete`.
         """
-        base = self._changeable("truncate")
-        names = {"DELETE": Recorded("TRUNCATE", without=("predicate",))}
-        with recording(names), failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
-            done = operations.delete_rows(base, operations.ChangeOptions())
-        self._taken(done, {"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
+        if self._is_served():
+            self._spark.sql(truncate_statement(self._path))
+        else:
+            self._deleted(None, Recorded("TRUNCATE", without=("predicate",)))
+
+    def _deleted(self, condition: str | Column | None, name: Recorded) -> DataFrame:
+        base = self._changeable("delete")
+        options = operations.ChangeOptions(
+            predicate=None if condition is None else self._columns(base).condition(condition),
+            **self._session.change_options("delete"),
+        )
+        with recording({"DELETE": name}), failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
+            done = operations.delete_rows(base, options)
+        return self._taken(done, {"num_affected_rows": done.metrics.get("numDeletedRows", -1)})
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> DataFrame:
         """Assign new values to columns of the rows for which a condition is true; of all rows without one.
@@ -717,7 +723,7 @@ class SparkTable:
             records: Literal["always", "never"] = "always" if self._session.records_vacuum else "never"
             options = operations.VacuumOptions(commit=commit_arguments(None, None), records=records)
             table.adopt(operations.run_vacuum(table.snapshot(), plan, options).snapshot)
-        return [*plan.to_table().column("path").to_pylist(), *(f"{folder}/" for folder in plan.empty_folders)]
+        return plan.paths()
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore an older version in a new commit, and return delta-spark's metrics of it."""

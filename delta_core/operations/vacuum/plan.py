@@ -103,6 +103,10 @@ class VacuumPlan:
         more = f'<tr><td colspan="2">and {left:,} more</td></tr>' if left > 0 else ""
         return handles.page("Files that a vacuum would delete", facts, handles.grid(("path", "bytes"), rows, more))
 
+    def paths(self) -> list[str]:
+        """Return the paths of the files, and of the empty folders with a slash at their ends."""
+        return [*self.to_table().column("path").to_pylist(), *(f"{folder}/" for folder in self.empty_folders)]
+
     @property
     def num_files(self) -> int:
         """The number of files.

@@ -9,7 +9,14 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 from pyspark.sql import DataFrame
 
-from delta_core.engines.spark.catalog import TablePlan, check_place_is_free, definition_names, is_path_name, plan_table
+from delta_core.engines.spark.catalog import (
+    TablePlan,
+    check_catalog_place,
+    definition_names,
+    is_catalog_place,
+    is_path_name,
+    plan_table,
+)
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition
 from delta_core.engines.spark.drop_in.options import Options, write_arguments
@@ -101,7 +108,7 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
         return
     # saveAsTable overwrites a table that is there without a name, as in delta-spark
     if not (saves and existing == "replace" and target.exists):
-        check_place_is_free(spark, target.plan, target.is_managed)
+        check_catalog_place(spark, target.plan, target.is_managed)
     if query is not None:
         _write(run_query(spark, query), definitions.write_options(node), spec, target, existing, saves)
     else:
@@ -144,7 +151,7 @@ def create_like(spark: Any, node: Any, names: Sequence[str | None], is_delta: bo
         raise TableExistsError(
             f"The table {'.'.join(name)} exists already, at {target.plan.path}.", path=target.plan.path
         )
-    check_place_is_free(spark, target.plan, target.is_managed)
+    check_catalog_place(spark, target.plan, target.is_managed)
     _make(spark, spec, fields, target, "error")
     target.plan.register(spark, target.is_managed)
 
@@ -200,7 +207,7 @@ def _is_defined(key: str) -> bool:
 
 
 def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
-    location, is_managed = spec.location, False
+    location = spec.location
     if is_path_name(name):
         text = f"delta.`{name[1].replace('`', '``')}`"
         if session_settings(spark).requests("legacy.allowAmbiguousPathsInCreateTable"):
@@ -209,12 +216,9 @@ def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
         if not spark.catalog.databaseExists(name[0]):
             raise InvalidArgumentError(f"The session's catalog has no database {name[0]!r}. Create it first.")
         text = ".".join(map(quote_name, name))
-        is_managed = location is None
         location = None if location is None else private.qualified_place(spark, location, name[0])
     plan = plan_table(spark, text, location)
-    if plan.is_known:
-        is_managed = private.is_managed(spark, text)
-    return _Target(plan, is_managed, bool(DeltaTable.is_deltatable(plan.path)))
+    return _Target(plan, is_catalog_place(spark, plan, text, location), bool(DeltaTable.is_deltatable(plan.path)))
 
 
 # --- without a query -----------------------------------------------------------------------
@@ -324,8 +328,8 @@ def _write(
             arguments.pop("schema_mode", None)
     elif saves and arguments.get("schema_mode") == "overwrite":
         del arguments["schema_mode"]
-    statement = _statement(spec, target, arguments, saves)
-    with recording({} if arguments.get("replace_where") else {"WRITE": statement}):
+    names = {} if arguments.get("replace_where") else {"WRITE": _statement(spec, target, arguments, saves)}
+    with recording(names):
         write(rows, path, mode, **arguments)  # type: ignore[arg-type]  # checked there
 
 

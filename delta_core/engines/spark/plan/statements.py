@@ -372,7 +372,8 @@ class _Parsing:
             raise UnsupportedExpressionError(
                 "A statement that changes a Delta table can't contain parameters. Write their values out.", feature=""
             )
-        for span in (_span(expression), _whole_span(expression)):
+        for find in (_span, _whole_span):  # the second one calls the driver for each part
+            span = find(expression)
             text = self._enclosed(*span) if span else ""
             if text and self._printed(text) == printed:
                 return text
