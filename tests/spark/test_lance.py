@@ -436,6 +436,8 @@ def test_statements_by_path_change_a_dataset(spark: Any, staff: str) -> None:
         with pytest.raises(UnsupportedOperationError, match="lance"):
             ds.sql(spark, text)
     assert len(contents(staff)) == 3
+    ds.sql(spark, f"TRUNCATE TABLE {name}")
+    assert contents(staff) == []
 
 
 def test_calls_and_arguments_that_a_dataset_lacks_are_rejected_by_name(spark: Any, staff: str) -> None:

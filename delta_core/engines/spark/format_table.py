@@ -188,6 +188,16 @@ class SparkFormatTable:
         done = base.delete(self._condition(base, condition), commit_properties=self._properties())
         return self._result({"num_affected_rows": done["num_deleted_rows"]})
 
+    def truncate(self) -> None:
+        """Delete all rows.
+
+        Raises
+        ------
+        UnsupportedOperationError, CommitConflictError
+            As for `delete`.
+        """
+        self.delete()
+
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> DataFrame:
         """Assign new values to columns of the rows for which a condition is true; of all rows without one.
 

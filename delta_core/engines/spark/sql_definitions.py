@@ -439,7 +439,14 @@ def _comment_on(reader: Reader) -> Command:
 
 def _truncate(reader: Reader) -> Command | None:
     table = reader.table()
-    return None if reader.comes("PARTITION") else _changing(table, lambda found: found.truncate())
+    if reader.comes("PARTITION"):
+        return None
+
+    def run(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+        changed_table(spark, table, options).truncate()
+        return empty(spark)
+
+    return Command(run, shared=table)
 
 
 def _convert(reader: Reader) -> Command:

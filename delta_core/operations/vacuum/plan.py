@@ -104,7 +104,16 @@ class VacuumPlan:
         return handles.page("Files that a vacuum would delete", facts, handles.grid(("path", "bytes"), rows, more))
 
     def paths(self) -> list[str]:
-        """Return the paths of the files, and of the empty folders with a slash at their ends."""
+        """Return the paths of the files, and of the empty folders with a slash at their ends.
+
+        Examples
+        --------
+        >>> table.optimize.compact()["numFilesRemoved"]
+        2
+        >>> plan = table.plan_vacuum(retention_hours=0, enforce_retention_duration=False)
+        >>> len(plan.paths())
+        2
+        """
         return [*self.to_table().column("path").to_pylist(), *(f"{folder}/" for folder in self.empty_folders)]
 
     @property
