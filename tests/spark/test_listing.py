@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -117,8 +118,23 @@ def test_broken_checkpoint_of_a_large_table_is_named_when_a_query_is_planned(
         read(spark, made.uri)
     monkeypatch.setattr(listing, "_AT_ONCE", 0)
     frame = read(spark, made.uri)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(Exception, match=r"checkpoint\.parquet can't be read"):
         frame.count()
+    assert [p.name for p in tmp_path.iterdir()] == ["t"], "nothing is left of what the driver was to read"
+
+
+def test_broken_vector_leaves_no_file_for_the_driver(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["deletionVectors"])
+    made.append([{"id": i} for i in range(10)]).delete_rows(lambda r: r["id"] == 3)
+    (broken,) = Path(made.uri).glob("deletion_vector_*.bin")
+    broken.write_bytes(b"\0" * broken.stat().st_size)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(Exception, match=re.escape(broken.name)):
+        read(spark, made.uri).count()
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
 
 
 # --- classes -------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from delta_core.kernels.arrow_buffers import is_valid, mask_of, plain_strings, v
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["HandedFiles", "is_flat", "write_handed_files"]
+__all__ = ["HandedFiles", "handed_file", "is_flat", "write_handed_files"]
 
 #: Files of one block: what Java holds beside the files that it makes of them.
 _BLOCK = 1 << 16
@@ -57,11 +58,24 @@ class HandedFiles(NamedTuple):
     numbers: NDArray[np.int32]
 
 
+@contextmanager
+def handed_file(prefix: str) -> Iterator[BinaryIO]:
+    """Yield a new temporary file that the driver deletes; it is deleted here if writing it fails."""
+    handle, name = tempfile.mkstemp(prefix=prefix)
+    try:
+        os.close(handle)
+        with open(name, "wb") as out:
+            yield out
+    except BaseException:
+        # the driver is not told of it
+        os.unlink(name)
+        raise
+
+
 def write_handed_files(runs: Iterable[HandedFiles]) -> str:
     """Write files for the driver, which deletes what is written, and return its name; one run is held at a time."""
-    handle, name = tempfile.mkstemp(prefix="delta-files-")
     files = blocks = 0
-    with os.fdopen(handle, "wb") as out:
+    with handed_file("delta-files-") as out:
         # how many files and blocks, once that is known
         out.write(struct.pack(">ii", 0, 0))
         for run in runs:
@@ -71,7 +85,7 @@ def write_handed_files(runs: Iterable[HandedFiles]) -> str:
                 blocks += 1
         out.seek(0)
         out.write(struct.pack(">ii", files, blocks))
-    return name
+    return out.name
 
 
 def _write_block(out: BinaryIO, run: HandedFiles, start: int) -> None:

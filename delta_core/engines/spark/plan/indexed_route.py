@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import struct
-import tempfile
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -14,6 +12,7 @@ from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from delta_core.engines.spark.plan import private
 from delta_core.engines.spark.plan.files import PlannedFiles, Rows
+from delta_core.engines.spark.plan.handover import handed_file
 from delta_core.engines.spark.plan.listing import FileListing
 from delta_core.engines.spark.plan.names import SELECTED, VECTOR, constant_name
 from delta_core.engines.spark.plan.pruning import FilterReader, SparkFilePruner
@@ -163,14 +162,13 @@ class VectorForm:
 
     def write(self, found: Iterable[Rows], path: Callable[[int], str]) -> str:
         """Write rows of files to a file for the driver, which deletes it, and return its name."""
-        handle, name = tempfile.mkstemp(prefix="delta-vectors-")
-        with os.fdopen(handle, "wb") as out:
+        with handed_file("delta-vectors-") as out:
             for rows in found:
                 data = self._encode(rows, path)
                 out.write(struct.pack(">iii", rows.file, int(rows.keeps), len(data)))
                 out.write(data)
             out.write(struct.pack(">i", -1))
-        return name
+        return out.name
 
     def _encode(self, rows: Rows, path: Callable[[int], str]) -> Any:
         last = rows.rows.max
