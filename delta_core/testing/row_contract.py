@@ -23,15 +23,20 @@ from delta_core.errors import (
     did_you_mean,
 )
 from delta_core.kernel.commit.intents import REMOVED_FILE
+from delta_core.kernel.plugins.checks import FileCheck
 from delta_core.kernel.plugins.rules import ActionColumn, FillColumn, ReadCheck, RemoveRows, RowCheck, RowFilter
 from delta_core.kernel.plugins.steps import FeatureStep
 from delta_core.kernel.protocol.actions import ADDED_FILE, FILE_COLUMNS
 from delta_core.operations.feature.drop import DropFeatureOptions, drop_feature
+from delta_core.operations.verify.version import columns_of_check
 from delta_core.testing.contract_base import ContractBase
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
 from delta_core.testing.hook_costs import attempt_view
 
 __all__ = ["RowContract"]
+
+#: The columns of files that the protocol requires ("Add File").
+_NEVER_NULL = frozenset(("path", "partitionValues", "size", "modificationTime", "dataChange"))
 
 
 class RowContract(ContractBase):
@@ -207,6 +212,24 @@ class RowContract(ContractBase):
                     found = made.findings()
                 if found:
                     self.fault("check_table", f"verify finds faults {when}, expected none: {found}")
+
+    def test_checks_of_files_take_nulls(self, tmp_path: Path) -> None:
+        for made in self.made_tables(tmp_path):
+            for check in made.snapshot.plugins.collect("check_table", table=made.snapshot.state):
+                if not isinstance(check, FileCheck) or check.feature != self.name:
+                    continue
+                files = columns_of_check(made.snapshot, check)
+                for i, field in enumerate(files.schema):
+                    if field.name not in _NEVER_NULL:
+                        files = files.set_column(i, field, pa.nulls(len(files), field.type))
+                try:
+                    list(check.find(files))
+                except Exception as e:  # noqa: BLE001  (the plugin's)
+                    self.fault(
+                        "check_table",
+                        f"FileCheck.find failed for files without values of {', '.join(check.columns)}, which other "
+                        f"writers may leave out: {type(e).__name__}: {e}",
+                    )
 
     def test_change_feed_has_the_rows_of_reads(self, tmp_path: Path) -> None:
         recorded = bool(self.not_written or self.without_changes or "changeDataFeed" in self.feature.excludes)

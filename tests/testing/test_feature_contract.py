@@ -300,6 +300,11 @@ def _encodes(encode: Any, decode: Any, feature: str = NAME) -> Callable[..., Any
     return lambda table: [ColumnEncoding(feature, ("name",), STRING, encode, decode)] if is_on(table) else []
 
 
+def _shouting(files: pa.Table) -> list[Finding]:
+    assert not any(name.isupper() for name in files["stampedBy"].to_pylist())
+    return []
+
+
 def _verifies(columns: Sequence[str], *found: Any) -> Any:
     return lambda table: [FileCheck(NAME, tuple(columns), lambda files: list(found))]
 
@@ -696,6 +701,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a check of verify that returns text": (
         lambda: Plugin(check_table=_verifies(["size"], "wrong")),
         "check_table.*returned 'wrong'; expected findings",
+    ),
+    "a check of verify that expects values": (
+        lambda: Plugin(check_table=lambda table: [FileCheck(NAME, ("stampedBy",), _shouting)]),
+        "Hook check_table.*FileCheck.find failed for files without values of stampedBy.*AttributeError",
     ),
     "bytes instead of encoded rows": (
         lambda: Plugin(write_rules=writes(remove=replace(WRITE["remove"], encode=_bytes))),

@@ -52,6 +52,7 @@ __all__ = [
     "check_definition",
     "check_features",
     "check_files",
+    "columns_of_check",
     "check_statistics_types",
     "check_vectors",
     "file_sizes",
@@ -355,7 +356,7 @@ def check_features(snapshot: Snapshot, infos: Callable[[], Mapping[int, Mapping[
         elif isinstance(check, CommitCheck):
             found = check.find(infos())
         else:
-            found = check.find(_columns_of(snapshot, check))
+            found = check.find(columns_of_check(snapshot, check))
         for f in found:
             misfit = None if isinstance(f, Finding) else f"{f!r}; expected findings"
             if misfit is None and (wrong := find_misfit(f)) is not None:
@@ -365,7 +366,14 @@ def check_features(snapshot: Snapshot, infos: Callable[[], Mapping[int, Mapping[
             yield f
 
 
-def _columns_of(snapshot: Snapshot, check: FileCheck) -> pa.Table:
+def columns_of_check(snapshot: Snapshot, check: FileCheck) -> pa.Table:
+    """Return what a check of files gets: its columns, and ``path``, of all live files.
+
+    Raises
+    ------
+    HookContractError
+        If it names a column that files do not have.
+    """
     fields = (field.name for feature in snapshot.plugins.features.values() for field in feature.fields)
     unknown = sorted(set(check.columns) - {"numRecords", *FILE_COLUMNS, *fields})
     if unknown:
