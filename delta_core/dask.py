@@ -20,6 +20,7 @@ from delta_core.scan.interop import require
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["read", "write"]
@@ -28,7 +29,7 @@ __all__ = ["read", "write"]
 def read(
     table_or_uri: DeltaTable | str | os.PathLike[str],
     columns: Sequence[str] | None = None,
-    predicate: Any = None,
+    predicate: PredicateLike | None = None,
     *,
     version: int | None = None,
     metadata: Sequence[str] = (),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_core.engines.engine import Engine
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.scan.exchange import Incoming, Outgoing
 
 __all__ = [
@@ -76,7 +77,7 @@ class FormatTable(Scannable, Protocol):
         """
         ...
 
-    def file_table(self, predicate: Any = None) -> pa.Table:
+    def file_table(self, predicate: PredicateLike | None = None) -> pa.Table:
         """Return the data files, or their units (fragments), that may hold a row for a predicate: one row each.
 
         Parameters
@@ -138,7 +139,7 @@ class ChangedTable(FormatTable, Protocol):
     The methods are those of `DeltaTable`, and the object then has the new version.
     """
 
-    def delete(self, predicate: Any = None, *, commit_properties: Any = None) -> Mapping[str, int]:
+    def delete(self, predicate: PredicateLike | None = None, *, commit_properties: Any = None) -> Mapping[str, int]:
         """Delete rows; return ``num_deleted_rows``.
 
         Parameters
@@ -151,7 +152,7 @@ class ChangedTable(FormatTable, Protocol):
         ...
 
     def update(
-        self, updates: Mapping[str, Any], *, predicate: Any = None, commit_properties: Any = None
+        self, updates: Mapping[str, Any], *, predicate: PredicateLike | None = None, commit_properties: Any = None
     ) -> Mapping[str, int]:
         """Assign new values; return ``num_updated_rows``.
 
@@ -167,7 +168,7 @@ class ChangedTable(FormatTable, Protocol):
     def merge(
         self,
         source: Any,
-        predicate: Any,
+        predicate: PredicateLike,
         source_alias: str | None = None,
         target_alias: str | None = None,
         *,
@@ -204,7 +205,7 @@ class SplitTable(FormatTable, Protocol):
         """The options of `TableFormat.open` with which any process opens this version, also after later commits."""
         ...
 
-    def plan_splits(self, split_bytes: int, predicate: Any = None) -> pa.Table:
+    def plan_splits(self, split_bytes: int, predicate: PredicateLike | None = None) -> pa.Table:
         """Return the parts in which the rows are read: one row each, no row of the version in two of them.
 
         There is no Python object per file: the splits are columns.
@@ -230,7 +231,7 @@ class SplitTable(FormatTable, Protocol):
         columns: Sequence[str | Path] | None = None,
         *,
         metadata: Sequence[str] = (),
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
     ) -> PlannedRows:
         """Plan a read of the rows of one part; the schema is that of a scan with the same arguments.
 

@@ -21,6 +21,7 @@ from delta_core.scan.interop import require
 if TYPE_CHECKING:
     from ray.data import Dataset
 
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.table.delta_table import DeltaTable
 
 __all__ = ["read", "write"]
@@ -32,7 +33,7 @@ _MANY = 2**31
 def read(
     table_or_uri: DeltaTable | str | os.PathLike[str],
     columns: Sequence[str] | None = None,
-    predicate: Any = None,
+    predicate: PredicateLike | None = None,
     *,
     version: int | None = None,
     metadata: Sequence[str] = (),

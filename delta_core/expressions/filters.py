@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -20,14 +20,25 @@ from delta_core.expressions.coercion import VOID
 from delta_core.expressions.sql import operator_hint, parse_sql
 from delta_core.schema.types import PrimitiveType, StructType, spark_name
 
-__all__ = ["from_filters", "is_pyarrow", "to_condition", "to_expression"]
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+__all__ = ["Filters", "PredicateLike", "from_filters", "is_pyarrow", "to_condition", "to_expression"]
+
+#: ``(column, operator, value)``s that must all hold, or a list of such lists, one of which must hold.
+Filters: TypeAlias = Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]
+#: What `to_expression` takes: SQL, filters, an expression of ours or of PyArrow.
+PredicateLike: TypeAlias = "str | Filters | Expression | pc.Expression"
 
 _Maker = Callable[[Column, Any], Expression]
 _COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 
 
 def to_expression(
-    predicate: Any, schema: StructType, functions: Mapping[str, ResultOf] | None = None, now: dt.datetime | None = None
+    predicate: PredicateLike | None,
+    schema: StructType,
+    functions: Mapping[str, ResultOf] | None = None,
+    now: dt.datetime | None = None,
 ) -> Expression | None:
     """Return a predicate of any known form, bound to the schema; None for None and for empty filters.
 
@@ -67,7 +78,7 @@ def to_expression(
 
 
 def to_condition(
-    predicate: Any, schema: StructType, functions: Mapping[str, ResultOf] | None = None
+    predicate: PredicateLike | None, schema: StructType, functions: Mapping[str, ResultOf] | None = None
 ) -> Expression | None:
     """Return which rows are changed or replaced, as `to_expression` does; None selects all rows.
 

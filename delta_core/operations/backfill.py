@@ -12,6 +12,7 @@ from msgspec import Struct
 from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Expression, FileStatistic
+from delta_core.expressions.filters import PredicateLike
 from delta_core.expressions.printing import format_sql
 from delta_core.kernel.commit.conflict import IsolationLevel
 from delta_core.kernel.commit.intents import added_again, read_columns
@@ -45,7 +46,7 @@ class BackfillOptions(Struct, frozen=True):
 
     Parameters
     ----------
-    predicate : str or Expression, optional
+    predicate : str, filters, Expression or pyarrow.compute.Expression, optional
         On partition columns: other files are left alone.
     every : bool
         Whether files that have statistics get them again.
@@ -57,7 +58,7 @@ class BackfillOptions(Struct, frozen=True):
         Called while footers are read (step ``find``).
     """
 
-    predicate: Expression | str | None = None
+    predicate: PredicateLike | None = None
     every: bool = False
     dry_run: bool = False
     commit: Mapping[str, Any] = {}
@@ -169,7 +170,7 @@ def _has_bounds(kind: object) -> bool:
     return isinstance(kind, PrimitiveType) and kind.type not in ("binary", "variant", "void")
 
 
-def _bound(latest: Snapshot, predicate: Expression | str) -> Expression:
+def _bound(latest: Snapshot, predicate: PredicateLike) -> Expression:
     bound = to_expression(predicate, latest.schema, functions=latest.plugins.functions)
     assert bound is not None
     if not selects_partitions(bound, latest.state.partition_columns):

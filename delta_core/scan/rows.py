@@ -20,6 +20,7 @@ from delta_core.schema.types import StructType
 if TYPE_CHECKING:
     from logging import Logger
 
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.scan.report import ScanReport
 
 __all__ = ["PlannedRows", "Scannable", "Texts"]
@@ -210,7 +211,7 @@ class Scannable(Protocol):
         columns: Sequence[str | Path] | None = None,
         *,
         metadata: Sequence[str] = (),
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         limit: int | None = None,
     ) -> PlannedRows:
         """Plan a read of some columns, of the rows for which a predicate is true, of at most ``limit``.

@@ -17,6 +17,7 @@ from delta_core.table.opened_table import OpenedTable
 
 if TYPE_CHECKING:
     from delta_core.engines.writer_properties import WriterProperties
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.operations import OperationProgress
     from delta_core.operations.changes import Changed
     from delta_core.table.parts import (
@@ -38,7 +39,7 @@ class ChangeMethods(OpenedTable):
     @properties_by_position("post_commithook_properties", "commit_properties")
     def delete(
         self,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         writer_properties: WriterProperties | None = None,
         *,
         commit_properties: CommitProperties | None = None,
@@ -101,7 +102,7 @@ class ChangeMethods(OpenedTable):
         self,
         updates: Mapping[str, Any] | None = None,
         new_values: Mapping[str, Any] | None = None,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         writer_properties: WriterProperties | None = None,
         error_on_type_mismatch: bool = True,
         *,
@@ -187,7 +188,7 @@ class ChangeMethods(OpenedTable):
     def merge(
         self,
         source: Any,
-        predicate: Any,
+        predicate: PredicateLike,
         source_alias: str | None = None,
         target_alias: str | None = None,
         merge_schema: bool = False,
@@ -283,7 +284,7 @@ class ChangeMethods(OpenedTable):
         mode: str,
         schema: Any,
         partition_by: list[str] | str | None = None,
-        partition_filters: Any = None,
+        partition_filters: PredicateLike | None = None,
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from delta_core import operations
 from delta_core.engines.writer_properties import WriterProperties
@@ -12,6 +12,9 @@ from delta_core.kernel.commit.options import CommitProperties, PostCommitHookPro
 from delta_core.kernel.snapshot import Snapshot
 from delta_core.runtime.arguments import check_names, check_number, properties_by_position
 from delta_core.table import interop
+
+if TYPE_CHECKING:
+    from delta_core.expressions.filters import PredicateLike
 
 __all__ = ["TableOptimizer"]
 
@@ -53,7 +56,7 @@ class TableOptimizer:
     @properties_by_position("post_commithook_properties", "commit_properties")
     def compact(
         self,
-        partition_filters: Any = None,
+        partition_filters: PredicateLike | None = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,
         max_spill_size: int | None = None,
@@ -129,7 +132,7 @@ class TableOptimizer:
     def z_order(
         self,
         columns: Iterable[str],
-        partition_filters: Any = None,
+        partition_filters: PredicateLike | None = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,
         max_spill_size: int | None = None,
@@ -207,7 +210,9 @@ class TableOptimizer:
             progress,
         )
 
-    def hilbert(self, columns: Iterable[str], partition_filters: Any = None, **options: Any) -> dict[str, Any]:
+    def hilbert(
+        self, columns: Iterable[str], partition_filters: PredicateLike | None = None, **options: Any
+    ) -> dict[str, Any]:
         """Write all rows of each partition again, in the order of a Hilbert curve through columns.
 
         Neighbours on the curve are neighbours in every column, so that files have narrower ranges than with `z_order`.
@@ -228,7 +233,9 @@ class TableOptimizer:
         """
         return self._ordered("hilbert", columns, partition_filters, **options)
 
-    def sort(self, columns: Iterable[str], partition_filters: Any = None, **options: Any) -> dict[str, Any]:
+    def sort(
+        self, columns: Iterable[str], partition_filters: PredicateLike | None = None, **options: Any
+    ) -> dict[str, Any]:
         """Write all rows of each partition again, sorted by columns: ascending, nulls first.
 
         Parameters
@@ -325,7 +332,7 @@ class TableOptimizer:
 
     def purge(
         self,
-        partition_filters: Any = None,
+        partition_filters: PredicateLike | None = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,
         min_commit_interval: float | timedelta | None = None,
@@ -373,7 +380,7 @@ class TableOptimizer:
         self,
         order: str,
         columns: Iterable[str],
-        partition_filters: Any = None,
+        partition_filters: PredicateLike | None = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,
         max_spill_size: int | None = None,
@@ -402,7 +409,7 @@ class TableOptimizer:
 
     def _run(
         self,
-        partition_filters: Any,
+        partition_filters: PredicateLike | None,
         commit_properties: CommitProperties | None,
         writer_properties: WriterProperties | None,
         post_commithook_properties: PostCommitHookProperties | None,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from delta_core.kernel.log.paths import decode_paths
 
 if TYPE_CHECKING:
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.kernel.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 
 __all__ = ["RawTable"]
@@ -69,7 +70,7 @@ class RawTable:
         mode: str,
         partition_by: Sequence[str],
         schema: Any,
-        partition_filters: Any = None,
+        partition_filters: PredicateLike | None = None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.kernel.log.position import StreamPosition
     from delta_core.kernel.scan import Scan
     from delta_core.operations import TableStream
@@ -34,7 +35,9 @@ class ReadMethods(OpenedTable):
 
     # --- files ---
 
-    def file_uris(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[str]:
+    def file_uris(
+        self, partition_filters: PredicateLike | None = None, *, file_pruning_predicate: PredicateLike | None = None
+    ) -> list[str]:
         """Return the absolute URIs of the data files; local ones are plain paths.
 
         Parameters
@@ -53,7 +56,9 @@ class ReadMethods(OpenedTable):
         """
         return interop.file_uris(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
 
-    def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, Any]]:
+    def partitions(
+        self, partition_filters: PredicateLike | None = None, *, file_pruning_predicate: PredicateLike | None = None
+    ) -> list[dict[str, Any]]:
         """Return the distinct partitions, each column's value as the text of the log, None for null.
 
         Parameters
@@ -111,7 +116,7 @@ class ReadMethods(OpenedTable):
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         *,
         metadata: Sequence[str] = (),
         limit: int | None = None,
@@ -146,7 +151,11 @@ class ReadMethods(OpenedTable):
         return self._snapshot.scan().schema.__arrow_c_schema__()
 
     def to_pyarrow_table(
-        self, partitions: Any = None, columns: Sequence[str] | None = None, filesystem: Any = None, filters: Any = None
+        self,
+        partitions: PredicateLike | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: PredicateLike | None = None,
     ) -> pa.Table:
         """Read rows into memory.
 
@@ -178,12 +187,12 @@ class ReadMethods(OpenedTable):
 
     def to_pyarrow_dataset(
         self,
-        partitions: Any = None,
+        partitions: PredicateLike | None = None,
         filesystem: Any = None,
         parquet_read_options: Any = None,
         schema: pa.Schema | None = None,
         as_large_types: bool = False,
-        file_pruning_predicate: Any = None,
+        file_pruning_predicate: PredicateLike | None = None,
     ) -> Any:
         """Return a pyarrow dataset of the data files, with each file's partition values and bounds as guarantees.
 
@@ -247,10 +256,10 @@ class ReadMethods(OpenedTable):
 
     def to_pandas(
         self,
-        partitions: Any = None,
+        partitions: PredicateLike | None = None,
         columns: Sequence[str] | None = None,
         filesystem: Any = None,
-        filters: Any = None,
+        filters: PredicateLike | None = None,
         types_mapper: Callable[[pa.DataType], Any] | None = None,
     ) -> pd.DataFrame:
         """Read rows into a pandas data frame; the arguments are `to_pyarrow_table`'s.
@@ -292,7 +301,10 @@ class ReadMethods(OpenedTable):
         return interop.frame_of(self._snapshot)
 
     def to_duckdb(
-        self, connection: duckdb.DuckDBPyConnection | None = None, *, file_pruning_predicate: Any = None
+        self,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        *,
+        file_pruning_predicate: PredicateLike | None = None,
     ) -> duckdb.DuckDBPyRelation:
         """Return a relation of DuckDB, for queries of most of the rows.
 
@@ -335,7 +347,7 @@ class ReadMethods(OpenedTable):
         start_version: int,
         end_version: int | None = None,
         columns: Sequence[str] | None = None,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
     ) -> Scan:
         """Return the rows in which two versions differ, by their row ids; needs row tracking, not the change feed.
 
@@ -374,7 +386,7 @@ class ReadMethods(OpenedTable):
         starting_timestamp: str | datetime | None = None,
         ending_timestamp: str | datetime | None = None,
         columns: Sequence[str] | None = None,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         allow_out_of_range: bool = False,
     ) -> pa.RecordBatchReader:
         """Stream the rows that changed, with ``_change_type``, ``_commit_version`` and ``_commit_timestamp``.
@@ -430,7 +442,7 @@ class ReadMethods(OpenedTable):
         end_timestamp: str | datetime | None = None,
         position: StreamPosition | str | bytes | Mapping[str, Any] | None = None,
         columns: Sequence[str] | None = None,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         max_files: int | None = None,
         max_bytes: int | None = None,
     ) -> ChangeFeed:
@@ -500,7 +512,7 @@ class ReadMethods(OpenedTable):
         stop_at: int | None = None,
         available_now: bool = False,
         columns: Sequence[str] | None = None,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         max_files: int | None = 1000,
         max_bytes: int | None = None,
         poll_interval: float = 1.0,

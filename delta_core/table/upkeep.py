@@ -17,6 +17,7 @@ from delta_core.table import parts as table_parts
 from delta_core.table.opened_table import OpenedTable
 
 if TYPE_CHECKING:
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.operations.verify.operation import VerifyReport
     from delta_core.table.parts import CommitProperties, PostCommitHookProperties, TableOptimizer, TableReport
 
@@ -50,7 +51,7 @@ class UpkeepMethods(OpenedTable):
 
     def compute_statistics(
         self,
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         *,
         every: bool = False,
         dry_run: bool = False,
@@ -62,7 +63,7 @@ class UpkeepMethods(OpenedTable):
 
         Parameters
         ----------
-        predicate : str or Expression, optional
+        predicate : str, filters, Expression or pyarrow.compute.Expression, optional
             On partition columns: other files are left alone.
         every : bool
             Whether files that have statistics get them again, such as after ``delta.dataSkippingStatsColumns`` changed.

@@ -21,6 +21,7 @@ from delta_core.schema.types import StructType
 from delta_core.table.transaction import CommitProperties, PostCommitHookProperties
 
 if TYPE_CHECKING:
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.operations import OperationProgress
     from delta_core.table.delta_table import DeltaTable
 
@@ -162,7 +163,7 @@ def write_deltalake(
 def write_options(
     *,
     mode: Any = "error",
-    predicate: Any = None,
+    predicate: PredicateLike | None = None,
     partition_overwrite: Any = "static",
     schema_mode: Any = None,
     partition_by: Any = None,

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from delta_core.engines.engine import Engine
     from delta_core.engines.interface import Compiled
+    from delta_core.expressions.filters import PredicateLike
     from delta_core.kernel.scan.scan_files import ScanFiles
     from delta_core.kernel.scan.vectors import Vectors
     from delta_core.scan.report import RunCounters, ScanReport
@@ -131,7 +132,7 @@ class Scan(PlannedRows):
         source: ScanSource,
         columns: Sequence[str | Path] | None = None,
         metadata: Sequence[str] = (),
-        predicate: Any = None,
+        predicate: PredicateLike | None = None,
         limit: int | None = None,
         *,
         files: FileSet | None = None,
@@ -550,7 +551,7 @@ def _scan_again(
 
 def _bound(
     source: ScanSource,
-    predicate: Any,
+    predicate: PredicateLike,
     metadata: Sequence[str],
     constants: Mapping[str, tuple[str | Expression, DataType]],
     purpose: Literal["rows", "changes"],
