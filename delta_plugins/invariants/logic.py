@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from delta_core import api
 from delta_core.api import (
     ColumnNotFoundError,
     ExpressionError,
-    Field,
-    Path,
-    PrimitiveType,
     RowCheck,
     SchemaError,
     StructType,
-    TableState,
     UnsupportedOperationError,
-    bind_typed,
-    decode_json,
-    format_path,
-    parse_sql,
-    spark_name,
-    uses,
     walk,
 )
+
+if TYPE_CHECKING:
+    from delta_core.api import Field, Path, TableState
 
 __all__ = ["KEY", "check_unused", "conditions", "is_needed", "row_checks", "users"]
 
@@ -64,23 +58,23 @@ def conditions(schema: StructType) -> dict[Path, str]:
     for path, f in walk(schema):
         if KEY in f.metadata and path not in found:
             raise UnsupportedOperationError(
-                f"Column {format_path(path)} states an invariant within a list or map, which is not checked here. "
+                f"Column {api.format_path(path)} states an invariant within a list or map, which is not checked here. "
                 "State it as a CHECK constraint on the whole column.",
-                column=format_path(path),
+                column=api.format_path(path),
             )
     return found
 
 
 def _read(path: Path, value: Any) -> str:
     try:
-        text = (decode_json(value) if isinstance(value, str) else value)["expression"]["expression"]
+        text = (api.decode_json(value) if isinstance(value, str) else value)["expression"]["expression"]
         if not isinstance(text, str):
             raise TypeError(text)
     except (ValueError, KeyError, TypeError) as e:
         raise SchemaError(
-            f"Column {format_path(path)} has {KEY}={value!r}; expected JSON such as "
+            f"Column {api.format_path(path)} has {KEY}={value!r}; expected JSON such as "
             '{"expression": {"expression": "x > 3"}}.',
-            column=format_path(path),
+            column=api.format_path(path),
         ) from e
     return text
 
@@ -93,7 +87,7 @@ def row_checks(table: TableState) -> list[RowCheck]:
     ExpressionError
         For a condition that does not fit the table; the message names the column.
     """
-    return [_check(table, format_path(path), text) for path, text in conditions(table.schema).items()]
+    return [_check(table, api.format_path(path), text) for path, text in conditions(table.schema).items()]
 
 
 def check_unused(table: TableState, paths: Iterable[Path]) -> None:
@@ -106,8 +100,8 @@ def check_unused(table: TableState, paths: Iterable[Path]) -> None:
     """
     for check in row_checks(table):
         for path in paths:
-            if uses(check.expression, path):
-                column = format_path(path)
+            if api.uses(check.expression, path):
+                column = api.format_path(path)
                 raise SchemaError(
                     f"Column {column} can't be dropped or renamed: the {check.name} ({check.sql}) uses it. Remove "
                     f"{KEY} from the column's metadata first.",
@@ -118,12 +112,13 @@ def check_unused(table: TableState, paths: Iterable[Path]) -> None:
 
 def _check(table: TableState, column: str, text: str) -> RowCheck:
     try:
-        bound = bind_typed(parse_sql(text), table.schema, table.functions)
+        bound = api.bind_typed(api.parse_sql(text), table.schema, table.functions)
     except (ExpressionError, ColumnNotFoundError) as e:
         raise type(e)(f"The invariant of column {column}: {e.message}", **{**e.facts, "column": column}) from e
-    if bound.type != PrimitiveType("boolean"):
+    if bound.type != api.PrimitiveType("boolean"):
         raise ExpressionError(
-            f"The invariant of column {column}, {text!r}, is {spark_name(bound.type)}; expected a condition (BOOLEAN).",
+            f"The invariant of column {column}, {text!r}, is {api.spark_name(bound.type)}; expected a condition "
+            "(BOOLEAN).",
             column=column,
             sql=text,
         )
