@@ -373,39 +373,115 @@ def check_created_again(spark: Any, folder: Path) -> None:
 
 
 def check_places(spark: Any, folder: Path) -> None:
-    """A new name is not made at a place of the catalog's own that has files, which DROP TABLE would delete."""
+    """A new table is not made among files, which DROP TABLE might delete; rows may replace what is there."""
     spark.sql("CREATE TABLE of_places (id BIGINT) USING delta")
-    table = ds.DeltaTable
-    ways: dict[str, Callable[[str], Any]] = {
-        "create": lambda n: spark.sql(f"CREATE TABLE {n} (id BIGINT) USING delta"),
-        "if_not_exists": lambda n: spark.sql(f"CREATE TABLE IF NOT EXISTS {n} (id BIGINT) USING delta"),
-        "replace": lambda n: spark.sql(f"CREATE OR REPLACE TABLE {n} (id BIGINT) USING delta"),
-        "select": lambda n: spark.sql(f"CREATE TABLE {n} USING delta AS SELECT 1L AS id"),
-        "like": lambda n: spark.sql(f"CREATE TABLE {n} LIKE of_places"),
-        "clone": lambda n: spark.sql(f"CREATE TABLE {n} SHALLOW CLONE of_places"),
-        "clone_if": lambda n: spark.sql(f"CREATE TABLE IF NOT EXISTS {n} SHALLOW CLONE of_places"),
+    table, two = ds.DeltaTable, spark.range(2)
+    ways: dict[str, Callable[[str, str], Any]] = {
+        "create": lambda n, at: spark.sql(f"CREATE TABLE {n} (id BIGINT) USING delta {at}"),
+        "if_not_exists": lambda n, at: spark.sql(f"CREATE TABLE IF NOT EXISTS {n} (id BIGINT) USING delta {at}"),
+        "replace": lambda n, at: spark.sql(f"CREATE OR REPLACE TABLE {n} (id BIGINT) USING delta {at}"),
+        "select": lambda n, at: spark.sql(f"CREATE TABLE {n} USING delta {at} AS SELECT 1L AS id"),
+        "like": lambda n, at: spark.sql(f"CREATE TABLE {n} LIKE of_places {at}"),
+        "clone": lambda n, at: spark.sql(f"CREATE TABLE {n} SHALLOW CLONE of_places {at}"),
+        "clone_if": lambda n, at: spark.sql(f"CREATE TABLE IF NOT EXISTS {n} SHALLOW CLONE of_places {at}"),
+    }
+    named: dict[str, Callable[[str], Any]] = {
         "clone_over": lambda n: spark.sql(f"CREATE OR REPLACE TABLE {n} SHALLOW CLONE of_places"),
         "builder": lambda n: table.create(spark).tableName(n).addColumn("id", "BIGINT").execute(),
         "builder_if": lambda n: table.createIfNotExists(spark).tableName(n).addColumn("id", "BIGINT").execute(),
         "builder_over": lambda n: table.createOrReplace(spark).tableName(n).addColumn("id", "BIGINT").execute(),
-        "write_to": lambda n: spark.range(1).writeTo(n).using("delta").create(),
+        "write_to": lambda n: two.writeTo(n).using("delta").create(),
+        "save": lambda n: two.write.format("delta").saveAsTable(n),
     }
+    over: dict[str, Callable[[str], Any]] = {
+        "select_over": lambda n: spark.sql(f"CREATE OR REPLACE TABLE {n} USING delta AS SELECT id FROM range(2)"),
+        "save_over": lambda n: two.write.format("delta").mode("overwrite").saveAsTable(n),
+        "write_to_over": lambda n: two.writeTo(n).using("delta").createOrReplace(),
+    }
+
+    def taken(place: Path, kind: str) -> None:
+        if kind == "table":
+            spark.range(3).write.format("delta").save(str(place))
+        else:
+            place.mkdir(parents=True)
+            (place / "own.txt").write_text("x")
+
+    def rejects(make: Callable[[], Any], place: Path) -> None:
+        with pytest.raises(TableExistsError, match="is not empty"):
+            make()
+        assert not spark.catalog.tableExists(place.name)
+        assert place.joinpath("own.txt").exists() or DeltaTable(str(place)).version() == 0
+
     for kind in ("table", "file"):
-        for way, make in ways.items():
+        for way, make in {**{w: lambda n, f=f: f(n, "") for w, f in ways.items()}, **named}.items():
             place = folder / "warehouse" / f"at_{kind}_{way}"
-            if kind == "table":
-                spark.range(3).write.format("delta").save(str(place))
-            else:
-                place.mkdir()
-                (place / "own.txt").write_text("x")
-            with pytest.raises(AnalysisException, match=r"is not empty|exists already"):
+            taken(place, kind)
+            if (kind, way) == ("file", "clone_over"):
                 make(place.name)
-            assert not spark.catalog.tableExists(place.name)
-            assert place.joinpath("own.txt").exists() or DeltaTable(str(place)).version() == 0
+                assert spark.table(place.name).count() == 0
+            else:
+                rejects(lambda make=make, n=place.name: make(n), place)
+        for way, make in over.items():
+            taken(folder / "warehouse" / f"at_{kind}_{way}", kind)
+            make(f"at_{kind}_{way}")
+            assert found(spark, f"at_{kind}_{way}") == [(0,), (1,)]
+    for way, make_at in ways.items():
+        place = folder / f"placed_{way}"
+        taken(place, "file")
+        rejects(lambda f=make_at, n=place.name, p=place: f(n, f"LOCATION '{p}'"), place)
+        if way != "like":
+            rejects(lambda f=make_at, p=place: f(f"delta.`{p}`", ""), place)
+    rejects(lambda: table.create(spark).location(str(place)).addColumn("id", "BIGINT").execute(), place)
     with pytest.raises(TableNotFoundError):
         table.replace(spark).tableName("at_table_create").addColumn("id", "BIGINT").execute()
-    spark.range(2).write.format("delta").mode("overwrite").saveAsTable("at_table_create")
-    assert spark.table("at_table_create").count() == 2
+    # a first write that was stopped leaves this
+    (folder / "warehouse/at_log/_delta_log").mkdir(parents=True)
+    two.write.format("delta").saveAsTable("at_log")
+    assert spark.table("at_log").count() == 2
+
+
+def check_other_kinds(spark: Any) -> None:
+    """Names of tables of other formats, and of views."""
+    spark.sql("CREATE TABLE other (id INT) USING parquet")
+    makes = {"kind_parquet": "CREATE TABLE {} (id INT) USING parquet", "kind_view": "CREATE VIEW {} AS SELECT 1 x"}
+    for name, make in makes.items():
+        spark.sql(make.format(name))
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (z INT) USING delta")
+        assert spark.table(name).columns != ["z"]
+        with pytest.raises(TableExistsError, match="another kind of table"):
+            spark.sql(f"CREATE OR REPLACE TABLE {name} (z INT) USING delta")
+        writer = spark.range(4).selectExpr("id", "id % 2 AS p").write.format("delta").mode("overwrite")
+        writer.partitionBy("p").option("delta.appendOnly", "false").saveAsTable(name)
+        assert found(spark, name) == [(0, 0), (1, 1), (2, 0), (3, 1)]
+        detail = spark.sql(f"DESCRIBE DETAIL {name}").first()
+        assert (detail.format, detail.partitionColumns, dict(detail.properties)["delta.appendOnly"]) == (
+            "delta", ["p"], "false"
+        )  # fmt: skip
+    with pytest.raises(AnalysisException):
+        spark.range(1).write.format("delta").mode("append").saveAsTable("other")
+    assert spark.table("other").count() == 0
+    spark.range(9).createOrReplaceTempView("kind_view")
+    with pytest.raises(TableNotFoundError, match="is a view"):
+        ds.DeltaTable.forName(spark, "kind_view")
+    assert ds.DeltaTable.forName(spark, "default.kind_view").toDF().count() == 4
+    spark.catalog.dropTempView("kind_view")
+
+
+def check_names_with_blanks(spark: Any) -> None:
+    """Columns with blanks are assigned by their names, in statements and calls, quoted or not, as in delta-spark."""
+    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    spark.sql(f"CREATE TABLE blanks (id INT, `a b` INT, s STRUCT<`x y`: INT>) USING delta {mapped}")
+    spark.sql("INSERT INTO blanks VALUES (1, 2, struct(3))")
+    spark.sql("UPDATE blanks SET `a b` = `a b` + s.`x y`, s.`x y` = 4")
+    assert found(spark, "blanks") == [(1, 5, (4,))]
+    blanks = ds.DeltaTable.forName(spark, "blanks")
+    for name in ("a b", "`a b`"):
+        blanks.update(set={name: f"`a b` + {len(name)}"})
+    for name in ("s.x y", "s.`x y`"):
+        blanks.update(set={name: "s.`x y` * 2"})
+    source = spark.sql("SELECT 1 AS id, 7 AS `a b`").alias("s")
+    blanks.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"a b": "s.`a b` + t.`a b`"}).execute()
+    assert found(spark, "blanks") == [(1, 20, (16,))]
 
 
 def check_tables(spark: Any, folder: Path) -> None:
@@ -958,6 +1034,8 @@ if __name__ == "__main__":
     check_created_again(spark, folder)
     check_syntax(spark)
     check_places(spark, folder)
+    check_other_kinds(spark)
+    check_names_with_blanks(spark)
     check_tables(spark, folder)
     check_names(spark)
     check_rejected(spark)

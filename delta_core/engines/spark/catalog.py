@@ -17,7 +17,7 @@ from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFo
 from delta_core.kernel.commit.recorded import Recorded
 
 __all__ = [
-    "TablePlan", "check_catalog_place", "definition_names", "is_catalog_place", "is_path_name", "path_in", "plan_table",
+    "TablePlan", "check_new_place", "definition_names", "is_catalog_place", "is_path_name", "path_in", "plan_table",
     "table_path", "table_to_convert",
 ]  # fmt: skip
 
@@ -73,20 +73,35 @@ def is_catalog_place(spark: Any, plan: TablePlan, name: str | None, location: st
     return private.is_managed(spark, name) if plan.is_known else location is None
 
 
-def check_catalog_place(spark: Any, plan: TablePlan, is_managed: bool) -> None:
-    """Reject a new name at a place of the catalog's own that has files: DROP TABLE would delete them.
+def check_new_place(spark: Any, plan: TablePlan, is_managed: bool, has_table: bool) -> None:
+    """Reject a new table at a place with files that are not its own, unless rows replace what is there.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session.
+    plan : TablePlan
+        The table's name and place.
+    is_managed : bool
+        Whether the session's catalog chooses the place: DROP TABLE would delete all files there.
+    has_table : bool
+        Whether there is a Delta table at the place, which a name of its own may be given.
 
     Raises
     ------
     TableExistsError
         There is something at the place.
     """
-    if is_managed and not plan.is_known and private.has_files(spark, plan.path):
-        raise TableExistsError(
-            f"The place of the new table {plan.name}, {plan.path}, is not empty; its files would be deleted with the "
-            "name. Move them away, or make the table with a location: LOCATION, or the option path.",
-            path=plan.path,
-        )
+    if plan.is_known or (has_table and not is_managed) or not private.has_files(spark, plan.path):
+        return
+    if is_managed:
+        what = f"table {plan.name}, {plan.path}, is not empty; its files would be deleted with the name"
+    else:
+        what = f"table, {plan.path}, is not empty, and there is no Delta table"
+    raise TableExistsError(
+        f"The place of the new {what}. Move the files away, or choose another place: LOCATION, or the option path.",
+        path=plan.path,
+    )
 
 
 def path_in(name: str) -> str | None:
@@ -108,14 +123,15 @@ def table_path(spark: Any, name: str) -> str:
     path = path_in(name) or _format_path(name)
     if path is not None:
         return path
+    if private.is_available(spark) and private.is_temp_view(spark, name):
+        # a table that the view hides is not meant
+        raise TableNotFoundError(f"{name!r} is a view, expected a table.", path=name)
     if has_format(spark):
         return private.local_place(str(spark.sql(f"DESCRIBE DETAIL {name}").first().location))
     _check_classic(spark, "forName", "Use forPath.")
     try:
         location, provider = private.table_location(spark, name)
     except Exception as e:
-        if private.is_temp_view(spark, name):
-            raise TableNotFoundError(f"{name!r} is a view, expected a table.", path=name) from e
         raise TableNotFoundError(f"The session's catalog has no table {name!r}: {reason(e)}", path=name) from e
     if provider.lower() != "delta" and provider.lower() not in split_formats():
         raise TableNotFoundError(

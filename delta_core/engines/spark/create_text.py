@@ -9,6 +9,7 @@ from typing import Any
 from delta_core.engines.spark.table import clustering_columns
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions import ast
+from delta_core.expressions.ast import column
 from delta_core.expressions.printing import format_sql
 from delta_core.kernel.commit.property_requests import declared_properties, reserved_properties
 from delta_core.kernel.snapshot import Snapshot
@@ -49,7 +50,8 @@ def create_text(snapshot: Snapshot, name: str, location: str | None) -> str:
     if metadata.partition_columns:
         clauses.append(f"PARTITIONED BY ({', '.join(map(_quoted, metadata.partition_columns))})")
     if clusters := clustering_columns(snapshot):
-        clauses.append(f"CLUSTER BY ({', '.join(clusters)})")
+        names = (".".join(map(_quoted, column(name).path)) for name in clusters)
+        clauses.append(f"CLUSTER BY ({', '.join(names)})")
     if location is not None:
         clauses.append(f"LOCATION {_text(location)}")
     if metadata.description is not None:

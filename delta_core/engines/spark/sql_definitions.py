@@ -9,9 +9,10 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.catalog import check_catalog_place, is_catalog_place, plan_table, table_path
+from delta_core.engines.spark.catalog import TablePlan, check_new_place, is_catalog_place, plan_table, table_path
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
+from delta_core.engines.spark.connect import is_configured
 from delta_core.engines.spark.failures import failing_as
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.parquet_clones import clone_parquet, is_parquet
@@ -490,13 +491,21 @@ class _Clone(Struct, frozen=True):
                 return empty(spark)
             if self.must_exist and not exists:
                 raise TableNotFoundError(f"There is no table to replace at {place.path}.", path=place.path)
-        check_catalog_place(spark, place, is_managed)
+        self._check_place(spark, place, is_managed, options)
         with recording({"CLONE": Recorded("CLONE", self._source_name(spark))}):
             made = self._cloned(spark, place.path, options)
         place.register(spark, is_managed)
         metrics = made.history(1)[0].get("operationMetrics") or {}
         row = {column: int(metrics.get(name, 0)) for column, name in _CLONED.items()}
         return result_frame(spark, [row], bigints(_CLONED))
+
+    def _check_place(self, spark: SparkSession, place: TablePlan, is_managed: bool, options: Mapping[str, Any]) -> None:
+        # files may be where only the options of a store reach them
+        if options.get("storage_options") is not None or not (private.is_available(spark) and is_configured(spark)):
+            return
+        has_table = DeltaTable.is_deltatable(place.path)
+        if has_table or not self.replaces:
+            check_new_place(spark, place, is_managed, has_table)
 
     def _source_name(self, spark: SparkSession) -> dict[str, str]:
         """Return the operation's parameter for a source with a name of the session's catalog."""

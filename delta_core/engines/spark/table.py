@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from delta_core.engines.spark.arguments import (
 )
 from delta_core.engines.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.engines.spark.catalog import (
-    check_catalog_place,
+    check_new_place,
     definition_names,
     is_catalog_place,
     path_in,
@@ -32,7 +32,7 @@ from delta_core.engines.spark.catalog import (
     table_to_convert,
 )
 from delta_core.engines.spark.conditions import portable_definition, portable_text
-from delta_core.engines.spark.connect import has_format
+from delta_core.engines.spark.connect import has_format, is_configured
 from delta_core.engines.spark.connect_changes import (
     delete_statement,
     merge_on_server,
@@ -64,6 +64,7 @@ from delta_core.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from delta_core.expressions.ast import column
 from delta_core.expressions.sql import is_default, parse_sql
 from delta_core.kernel.commit.options import commit_arguments
 from delta_core.kernel.commit.recorded import Recorded, recording
@@ -73,7 +74,7 @@ from delta_core.kernel.write.plan import plan_write
 from delta_core.operations.changes import Changed
 from delta_core.operations.facts import has_transactions
 from delta_core.operations.merge.builder import MergeClause
-from delta_core.schema.fields import Schema
+from delta_core.schema.fields import Path, Schema
 from delta_core.schema.types import StructType
 from delta_core.table import interop
 from delta_core.table.delta_table import DeltaTable
@@ -315,7 +316,9 @@ class SparkTable:
                 texts = {n if n.lower().startswith("delta.") else n.lower(): text for n, text in texts.items()}
             properties, fields = portable_definition(spark, texts, wanted.schema.members)
             words = {"replace": "REPLACE", "overwrite": "CREATE OR REPLACE"}.get(wanted.mode, "CREATE")
-            check_catalog_place(spark, place, is_managed)
+            # files may be where only the options of a store reach them
+            if storage_options is None and private.is_available(spark) and is_configured(spark):
+                check_new_place(spark, place, is_managed, DeltaTable.is_deltatable(path, storage_options))
             with recording(definition_names(words, is_managed)):
                 DeltaTable.create(
                     path,
@@ -531,7 +534,7 @@ class SparkTable:
         base = self._changeable("update")
         columns, named = self._columns(base), {self._own_name(base, name): v for name, v in (set or {}).items()}
         updates = {name: v if is_default(v) else columns.value(name, v) for name, v in named.items()}
-        self._session.check_case(base.schema, column_paths(*map(parse_sql, updates)))
+        self._session.check_case(base.schema, _assigned_paths(base.schema, updates))
         options = operations.UpdateOptions(
             predicate=None if condition is None else columns.condition(condition),
             updates=updates,
@@ -627,9 +630,9 @@ class SparkTable:
             elif not any(path[0] in schema.names for schema in sides.values()):
                 for schema in sides.values():
                     self._session.check_case(schema, [path])
-        assigned = [parse_sql(self._own_name(base, n)) for c in clauses for n in c.updates or ()]
+        names = [self._own_name(base, n) for c in clauses for n in c.updates or ()]
         stars = [(name,) for name in source.columns if any(c.is_star for c in clauses)]
-        self._session.check_case(base.schema, [*column_paths(*assigned), *stars])
+        self._session.check_case(base.schema, [*_assigned_paths(base.schema, names), *stars])
 
     def optimize(self) -> SparkOptimizer:
         """Return what compacts the table's files.
@@ -995,6 +998,11 @@ def check_replaced(spark: Any, path: str, storage_options: Mapping[str, Any] | N
     error = session_settings(spark).disabled("clone.replaceEnabled")
     if error is not None and DeltaTable.is_deltatable(path, storage_options):
         raise error
+
+
+def _assigned_paths(schema: StructType, names: Iterable[str]) -> list[Path]:
+    """Return assigned columns as they are spelled; the name of a column wins over its dots."""
+    return [(name,) if schema.get(name) is not None else column(name).path or (name,) for name in names]
 
 
 def _check_stars(base: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]) -> None:

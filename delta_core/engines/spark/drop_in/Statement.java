@@ -27,6 +27,7 @@ public class Statement extends LogicalPlan implements org.apache.spark.sql.execu
     LogicalPlan query() {
       if (kind.equals("text")) return null;
       Object found = Python.part(what, "query");
+      if (found instanceof scala.Option) found = ((scala.Option) found).isDefined() ? ((scala.Option) found).get() : null;
       if (found == null) found = Python.part(what, "sourceTable");
       // the source of CREATE TABLE LIKE is a name in Spark 4.0
       return found instanceof LogicalPlan ? (LogicalPlan) found : null;

@@ -261,9 +261,7 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (kind.equals("CreateTableLikeCommand") || kind.equals("CreateTableLike")) return like(node, kind);
     if (kind.equals("ShowPartitions")) return partitions(node);
     if (node instanceof org.apache.spark.sql.execution.datasources.CreateTable) {
-      scala.Option provider = ((org.apache.spark.sql.execution.datasources.CreateTable) node).tableDesc().provider();
-      if (provider.isDefined() && isDelta(provider.get())) throw reject("CREATE TABLE in this form");
-      return null;
+      return overNamed((org.apache.spark.sql.execution.datasources.CreateTable) node);
     }
     if (!kind.equals("CreateTable") && !kind.equals("CreateTableAsSelect") && !kind.equals("ReplaceTable")
         && !kind.equals("ReplaceTableAsSelect")) return null;
@@ -273,6 +271,20 @@ public class Tables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (!isDelta(provider.isDefined() ? provider.get() : withoutProvider(spec))) return null;
     List target = ours(((UnresolvedIdentifier) name).nameParts(), false);
     return target == null ? null : Statement.of("plan", node, target, saves(), NONE);
+  }
+  // saveAsTable with a name that was, or is, one of a table of another format or of a view
+  private LogicalPlan overNamed(org.apache.spark.sql.execution.datasources.CreateTable node) {
+    scala.Option provider = node.tableDesc().provider();
+    if (!provider.isDefined() || !isDelta(provider.get())) return null;
+    List target = ours(node.tableDesc().identifier().nameParts(), false);
+    if (target != null && node.query().isDefined() && node.mode() == org.apache.spark.sql.SaveMode.Overwrite) {
+      // Spark has dropped what had the name
+      return Statement.of("plan", node, target, true, NONE);
+    }
+    if (((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog().tableExists(node.tableDesc().identifier())) {
+      return null; // Spark's own error names both formats
+    }
+    throw reject("CREATE TABLE in this form");
   }
   private LogicalPlan like(LogicalPlan node, String kind) {
     boolean old = kind.equals("CreateTableLikeCommand");

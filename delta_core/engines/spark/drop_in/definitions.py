@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from delta_core.engines.spark.catalog import (
     TablePlan,
-    check_catalog_place,
+    check_new_place,
     definition_names,
     is_catalog_place,
     is_path_name,
@@ -93,6 +93,8 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
     session_settings(spark)
     spec = definitions.table_spec(node)
     existing: Existing = definitions.existing(node)
+    if existing == "ignore" and not is_path_name(name) and private.is_known_name(spark, _quoted(name)):
+        return  # a table or view of any kind
     must_exist = existing == "replace" and definitions.must_exist(node)
     words = "REPLACE" if must_exist else "CREATE OR REPLACE" if existing == "replace" else "CREATE"
     target = structs.replace(_target(spark, spec, name), words=words)
@@ -106,9 +108,9 @@ def create(spark: Any, node: Any, name: Sequence[str], query: Any, saves: bool) 
                 f"The table {'.'.join(name)} exists already, at {target.plan.path}.", path=target.plan.path
             )
         return
-    # saveAsTable overwrites a table that is there without a name, as in delta-spark
-    if not (saves and existing == "replace" and target.exists):
-        check_catalog_place(spark, target.plan, target.is_managed)
+    # rows that replace a table may replace what is there without a name, as in delta-spark
+    if query is None or existing != "replace":
+        check_new_place(spark, target.plan, target.is_managed, target.exists)
     if query is not None:
         _write(run_query(spark, query), definitions.write_options(node), spec, target, existing, saves)
     else:
@@ -145,13 +147,13 @@ def create_like(spark: Any, node: Any, names: Sequence[str | None], is_delta: bo
     spec, fields = _like(spark, source, is_delta)
     spec = structs.replace(spec, location=definitions.like_location(node), properties={**spec.properties, **own})
     target = _target(spark, spec, name)
-    if target.is_taken or target.exists:
+    if target.is_taken or (target.exists and not target.is_managed):
         if target.is_taken and node.ifNotExists():
             return
         raise TableExistsError(
             f"The table {'.'.join(name)} exists already, at {target.plan.path}.", path=target.plan.path
         )
-    check_catalog_place(spark, target.plan, target.is_managed)
+    check_new_place(spark, target.plan, target.is_managed, target.exists)
     _make(spark, spec, fields, target, "error")
     target.plan.register(spark, target.is_managed)
 
@@ -206,6 +208,10 @@ def _is_defined(key: str) -> bool:
     return not key.startswith(_STORED) and (key.startswith(_DEFINED) or not key.startswith("delta."))
 
 
+def _quoted(name: Sequence[str]) -> str:
+    return ".".join(map(quote_name, name))
+
+
 def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
     location = spec.location
     if is_path_name(name):
@@ -215,7 +221,7 @@ def _target(spark: Any, spec: TableSpec, name: Sequence[str]) -> _Target:
     else:
         if not spark.catalog.databaseExists(name[0]):
             raise InvalidArgumentError(f"The session's catalog has no database {name[0]!r}. Create it first.")
-        text = ".".join(map(quote_name, name))
+        text = _quoted(name)
         location = None if location is None else private.qualified_place(spark, location, name[0])
     plan = plan_table(spark, text, location)
     return _Target(plan, is_catalog_place(spark, plan, text, location), bool(DeltaTable.is_deltatable(plan.path)))

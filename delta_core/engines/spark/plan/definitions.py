@@ -50,7 +50,7 @@ class TableSpec(Struct, frozen=True):
 
 def existing(node: Any) -> Literal["error", "ignore", "replace"]:
     """Return what becomes of a table that exists."""
-    if class_name(node).startswith("Replace"):
+    if class_name(node).startswith("Replace") or _is_first_version(node):
         return "replace"
     return "ignore" if node.ignoreIfExists() else "error"
 
@@ -62,7 +62,7 @@ def must_exist(node: Any) -> bool:
 
 def write_options(node: Any) -> dict[str, str]:
     """Return the options of the writer of a query's rows."""
-    return texts(node.writeOptions())
+    return texts(node.tableDesc().storage().properties() if _is_first_version(node) else node.writeOptions())
 
 
 def table_spec(node: Any) -> TableSpec:
@@ -73,6 +73,8 @@ def table_spec(node: Any) -> TableSpec:
     UnsupportedOperationError
         For a clause that is not possible for the format delta.
     """
+    if _is_first_version(node):
+        return _first_spec(node.tableDesc())
     spec = node.tableSpec()
     options = {} if "optionExpression" not in elements(spec) else dict(_options(spec.optionExpression()))
     location = _optional(spec.location())
@@ -94,6 +96,24 @@ def table_spec(node: Any) -> TableSpec:
             )
         (partition_by if kind == "identity" else cluster_by).extend(names)
     return TableSpec(location, _optional(spec.comment()), texts(spec.properties()), partition_by, cluster_by, options)
+
+
+def _is_first_version(node: Any) -> bool:
+    """Whether a node is one of Spark's first catalog API, which ``saveAsTable`` uses for names of other formats."""
+    return "tableDesc" in elements(node)
+
+
+def _first_spec(found: Any) -> TableSpec:
+    location = found.storage().locationUri()
+    properties = texts(found.properties())
+    clusters = json.loads(properties.pop("clusteringColumns", "[]"))
+    return TableSpec(
+        str(location.get().toString()) if location.isDefined() else None,
+        _optional(found.comment()),
+        properties,
+        [str(name) for name in items(found.partitionColumnNames())],
+        [".".join(names) for names in clusters],
+    )
 
 
 def like_properties(node: Any) -> dict[str, str]:

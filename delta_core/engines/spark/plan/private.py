@@ -802,10 +802,18 @@ def qualified_name(spark: Any, name: str) -> list[str]:
 
 
 def has_files(spark: Any, path: str) -> bool:
-    """Whether a folder of one of Hadoop's file systems is there and not empty."""
+    """Whether a folder of one of Hadoop's file systems is there and not empty.
+
+    The empty log that a first write leaves when it is stopped does not count.
+    """
     place = spark._jvm.org.apache.hadoop.fs.Path(path)
     system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    return bool(system.exists(place)) and len(system.listStatus(place)) > 0
+    if not system.exists(place):
+        return False
+    found = list(system.listStatus(place))
+    if len(found) == 1 and found[0].isDirectory() and str(found[0].getPath().getName()) == "_delta_log":
+        return len(system.listStatus(found[0].getPath())) > 0
+    return bool(found)
 
 
 def is_managed(spark: Any, name: str) -> bool:
