@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Filters", "PredicateLike", "from_filters", "is_pyarrow", "to_condition", "to_expression"]
 
-#: ``(column, operator, value)``s that must all hold, or a list of such lists, one of which must hold.
+#: ``(column, operator, value)``s that must all hold, or a list of such lists; then one list must hold.
 Filters: TypeAlias = Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]
-#: What `to_expression` takes: SQL, filters, an expression of ours or of PyArrow.
+#: A predicate as `to_expression` takes it: SQL, filters, an expression of ours or of PyArrow.
 PredicateLike: TypeAlias = "str | Filters | Expression | pc.Expression"
 
 _Maker = Callable[[Column, Any], Expression]

@@ -442,7 +442,7 @@ def check_places(spark: Any, folder: Path) -> None:
 
 def check_other_kinds(spark: Any) -> None:
     """Names of tables of other formats, and of views."""
-    spark.sql("CREATE TABLE other (id INT) USING parquet")
+    spark.sql("CREATE TABLE kind_other (id INT) USING parquet")
     makes = {"kind_parquet": "CREATE TABLE {} (id INT) USING parquet", "kind_view": "CREATE VIEW {} AS SELECT 1 x"}
     for name, make in makes.items():
         spark.sql(make.format(name))
@@ -458,8 +458,8 @@ def check_other_kinds(spark: Any) -> None:
             "delta", ["p"], "false"
         )  # fmt: skip
     with pytest.raises(AnalysisException):
-        spark.range(1).write.format("delta").mode("append").saveAsTable("other")
-    assert spark.table("other").count() == 0
+        spark.range(1).write.format("delta").mode("append").saveAsTable("kind_other")
+    assert spark.table("kind_other").count() == 0
     spark.range(9).createOrReplaceTempView("kind_view")
     with pytest.raises(TableNotFoundError, match="is a view"):
         ds.DeltaTable.forName(spark, "kind_view")

@@ -67,7 +67,7 @@ def handed_file(prefix: str) -> Iterator[BinaryIO]:
         with open(name, "wb") as out:
             yield out
     except BaseException:
-        # the driver is not told of it
+        # the driver, which deletes it, has no name of it
         os.unlink(name)
         raise
 
