@@ -451,7 +451,13 @@ def check_other_kinds(spark: Any) -> None:
         with pytest.raises(TableExistsError, match="another kind of table"):
             spark.sql(f"CREATE OR REPLACE TABLE {name} (z INT) USING delta")
         writer = spark.range(4).selectExpr("id", "id % 2 AS p").write.format("delta").mode("overwrite")
-        writer.partitionBy("p").option("delta.appendOnly", "false").saveAsTable(name)
+        writer = writer.partitionBy("p").option("delta.appendOnly", "false")
+        if not spark.version.startswith(("4.0.", "4.1.", "4.2.")):
+            # Spark drops the other table there after the new one is accepted, and no delta-spark is there yet
+            with pytest.raises(TableExistsError, match="another kind of table"):
+                writer.saveAsTable(name)
+            spark.sql(f"DROP {'VIEW' if name == 'kind_view' else 'TABLE'} {name}")
+        writer.saveAsTable(name)
         assert found(spark, name) == [(0, 0), (1, 1), (2, 0), (3, 1)]
         detail = spark.sql(f"DESCRIBE DETAIL {name}").first()
         assert (detail.format, detail.partitionColumns, dict(detail.properties)["delta.appendOnly"]) == (
