@@ -16,6 +16,7 @@ from delta_core.api import (
     walk,
 )
 
+# every table without feature lists has this feature: what binds conditions is loaded where a column states one (`api.`)
 if TYPE_CHECKING:
     from delta_core.api import Field, Path, TableState
 

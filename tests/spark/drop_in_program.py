@@ -388,6 +388,9 @@ def check_places(spark: Any, folder: Path) -> None:
     named: dict[str, Callable[[str], Any]] = {
         "clone_over": lambda n: spark.sql(f"CREATE OR REPLACE TABLE {n} SHALLOW CLONE of_places"),
         "builder": lambda n: table.create(spark).tableName(n).addColumn("id", "BIGINT").execute(),
+        "builder_options": lambda n: (
+            table.create(spark, storage_options={}).tableName(n).addColumn("id", "BIGINT").execute()
+        ),
         "builder_if": lambda n: table.createIfNotExists(spark).tableName(n).addColumn("id", "BIGINT").execute(),
         "builder_over": lambda n: table.createOrReplace(spark).tableName(n).addColumn("id", "BIGINT").execute(),
         "write_to": lambda n: two.writeTo(n).using("delta").create(),
@@ -440,7 +443,7 @@ def check_places(spark: Any, folder: Path) -> None:
     assert spark.table("at_log").count() == 2
 
 
-def check_other_kinds(spark: Any) -> None:
+def check_other_kinds(spark: Any, folder: Path) -> None:
     """Names of tables of other formats, and of views."""
     spark.sql("CREATE TABLE kind_other (id INT) USING parquet")
     makes = {"kind_parquet": "CREATE TABLE {} (id INT) USING parquet", "kind_view": "CREATE VIEW {} AS SELECT 1 x"}
@@ -466,6 +469,13 @@ def check_other_kinds(spark: Any) -> None:
     with pytest.raises(AnalysisException):
         spark.range(1).write.format("delta").mode("append").saveAsTable("kind_other")
     assert spark.table("kind_other").count() == 0
+    spark.sql("DROP TABLE kind_other")
+    if spark.version.startswith(("4.0.", "4.1.", "4.2.")):
+        spark.sql("CREATE TABLE kind_other (id INT) USING parquet")
+    place = folder / "kinds" / "a b%20c"
+    spark.range(2).write.format("delta").mode("overwrite").option("path", str(place)).saveAsTable("kind_other")
+    assert [p.name for p in place.parent.iterdir()] == [place.name]
+    assert DeltaTable(str(place)).count() == 2
     spark.range(9).createOrReplaceTempView("kind_view")
     with pytest.raises(TableNotFoundError, match="is a view"):
         ds.DeltaTable.forName(spark, "kind_view")
@@ -1040,7 +1050,7 @@ if __name__ == "__main__":
     check_created_again(spark, folder)
     check_syntax(spark)
     check_places(spark, folder)
-    check_other_kinds(spark)
+    check_other_kinds(spark, folder)
     check_names_with_blanks(spark)
     check_tables(spark, folder)
     check_names(spark)

@@ -18,7 +18,7 @@ from delta_core.kernel.commit.recorded import Recorded
 
 __all__ = [
     "TablePlan", "check_new_place", "definition_names", "is_catalog_place", "is_path_name", "path_in", "plan_table",
-    "table_path", "table_to_convert",
+    "sees_place", "table_path", "table_to_convert",
 ]  # fmt: skip
 
 _PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
@@ -71,6 +71,16 @@ def is_catalog_place(spark: Any, plan: TablePlan, name: str | None, location: st
     if name is None or path_in(name) is not None or not is_configured(spark):
         return False
     return private.is_managed(spark, name) if plan.is_known else location is None
+
+
+def sees_place(spark: Any, is_managed: bool, storage_options: Any) -> bool:
+    """Whether `check_new_place` can look at a place: some files only the options of a store reach.
+
+    It can always look at a place that the catalog chooses.
+    """
+    if is_managed:
+        return True
+    return storage_options is None and private.is_available(spark) and is_configured(spark)
 
 
 def check_new_place(spark: Any, plan: TablePlan, is_managed: bool, has_table: bool) -> None:

@@ -9,10 +9,16 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession, types as T
 
 from delta_core import operations
-from delta_core.engines.spark.catalog import TablePlan, check_new_place, is_catalog_place, plan_table, table_path
+from delta_core.engines.spark.catalog import (
+    TablePlan,
+    check_new_place,
+    is_catalog_place,
+    plan_table,
+    sees_place,
+    table_path,
+)
 from delta_core.engines.spark.chars import declared_field
 from delta_core.engines.spark.conditions import portable_definition, portable_text
-from delta_core.engines.spark.connect import is_configured
 from delta_core.engines.spark.failures import failing_as
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.parquet_clones import clone_parquet, is_parquet
@@ -500,8 +506,7 @@ class _Clone(Struct, frozen=True):
         return result_frame(spark, [row], bigints(_CLONED))
 
     def _check_place(self, spark: SparkSession, place: TablePlan, is_managed: bool, options: Mapping[str, Any]) -> None:
-        # files may be where only the options of a store reach them
-        if options.get("storage_options") is not None or not (private.is_available(spark) and is_configured(spark)):
+        if place.is_known or not sees_place(spark, is_managed, options.get("storage_options")):
             return
         has_table = DeltaTable.is_deltatable(place.path)
         if has_table or not self.replaces:

@@ -28,11 +28,12 @@ from delta_core.engines.spark.catalog import (
     is_catalog_place,
     path_in,
     plan_table,
+    sees_place,
     table_path,
     table_to_convert,
 )
 from delta_core.engines.spark.conditions import portable_definition, portable_text
-from delta_core.engines.spark.connect import has_format, is_configured
+from delta_core.engines.spark.connect import has_format
 from delta_core.engines.spark.connect_changes import (
     delete_statement,
     merge_on_server,
@@ -316,8 +317,7 @@ class SparkTable:
                 texts = {n if n.lower().startswith("delta.") else n.lower(): text for n, text in texts.items()}
             properties, fields = portable_definition(spark, texts, wanted.schema.members)
             words = {"replace": "REPLACE", "overwrite": "CREATE OR REPLACE"}.get(wanted.mode, "CREATE")
-            # files may be where only the options of a store reach them
-            if storage_options is None and private.is_available(spark) and is_configured(spark):
+            if not place.is_known and sees_place(spark, is_managed, storage_options):
                 check_new_place(spark, place, is_managed, DeltaTable.is_deltatable(path, storage_options))
             with recording(definition_names(words, is_managed)):
                 DeltaTable.create(

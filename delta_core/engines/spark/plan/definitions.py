@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -108,7 +109,7 @@ def _first_spec(found: Any) -> TableSpec:
     properties = texts(found.properties())
     clusters = json.loads(properties.pop("clusteringColumns", "[]"))
     return TableSpec(
-        str(location.get().toString()) if location.isDefined() else None,
+        _place(location),
         _optional(found.comment()),
         properties,
         [str(name) for name in items(found.partitionColumnNames())],
@@ -130,8 +131,12 @@ def like_location(node: Any) -> str | None:
     """Return the location of CREATE TABLE ... LIKE."""
     if "location" in elements(node):
         return _optional(node.location())
-    place = node.fileFormat().locationUri()  # before Spark 4.2
-    return str(place.get().toString()) if place.isDefined() else None
+    return _place(node.fileFormat().locationUri())  # before Spark 4.2
+
+
+def _place(uri: Any) -> str | None:
+    """Return a location as statements have it: not encoded."""
+    return unquote(str(uri.get().toString())) if uri.isDefined() else None
 
 
 def _unsupported(what: str, instead: str) -> UnsupportedOperationError:
