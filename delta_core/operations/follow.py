@@ -619,11 +619,17 @@ def first_position(base: Snapshot, options: FollowOptions) -> StreamPosition:
     Raises
     ------
     InvalidArgumentError
-        If it is to begin after the next version.
+        If it is to begin after the next version, or at a time in the future: commits before it would be read.
     """
     table_id = base.metadata.id
     if options.start_timestamp is not None:
-        return StreamPosition(table_id, base.version_since(parse_ms(options.start_timestamp, base.timezone)))
+        start_ms = parse_ms(options.start_timestamp, base.timezone)
+        if start_ms > max(base.timestamp_ms, time.time_ns() // 1_000_000):
+            raise InvalidArgumentError(
+                f"The stream of {shown_uri(base.uri)} begins at {options.start_timestamp}, which is in the future; "
+                "commits before then would be read. Pass start='latest' to read what comes next."
+            )
+        return StreamPosition(table_id, base.version_since(start_ms))
     if options.start is None:
         return StreamPosition(table_id, base.version, -1, True)
     version = base.version + 1 if options.start == "latest" else parse_version(options.start, "start")

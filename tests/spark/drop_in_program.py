@@ -676,6 +676,8 @@ def check_streams(spark: Any, folder: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="output mode"):
         counts.outputMode("update").start(f"{folder}/counts")
     assert spark.readStream.format("delta").option("nope", 1).load(path).isStreaming
+    with pytest.raises(VersionNotFoundError, match="startingVersion=latest"):
+        spark.readStream.format("delta").option("startingTimestamp", "2999-01-01").load(path)
 
 
 def check_schemas_of_streams(spark: Any, folder: Path) -> None:

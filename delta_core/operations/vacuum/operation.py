@@ -236,7 +236,8 @@ def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
             f"Found retention_hours={hours}, expected at least {-(-configured // _HOUR)}, the table's "
             "delta.deletedFileRetentionDuration: readers of older versions and writers that have not committed yet may "
             "need younger files. If there are none, pass enforce_retention_duration=False (on the command line "
-            "--no-retention-check).",
+            "--no-retention-check, in a session of Spark the setting "
+            "spark.databricks.delta.retentionDurationCheck.enabled=false).",
             value=hours,
         )
     return retention

@@ -212,7 +212,9 @@ def read_frame(spark: Any, options: Options) -> DataFrame:
     )
 
 
-def check_time(spark: Any, place: str, timestamp: str | int) -> None:
+def check_time(
+    spark: Any, place: str, timestamp: str | int, instead: str = "Read the latest version without a time."
+) -> None:
     """Reject a time after the last commit, as delta-spark does: its version may be another one later.
 
     Parameters
@@ -223,6 +225,8 @@ def check_time(spark: Any, place: str, timestamp: str | int) -> None:
         The table.
     timestamp : str or int
         A text, or microseconds since 1970.
+    instead : str
+        The remedy, for the error.
 
     Raises
     ------
@@ -236,8 +240,7 @@ def check_time(spark: Any, place: str, timestamp: str | int) -> None:
         if given > last:
             raise VersionNotFoundError(
                 f"The time {timestamp} is after the last commit of the table at {place}, which was made "
-                f"{datetime.fromtimestamp(last / 1000, UTC):%Y-%m-%d %H:%M:%S.%f} UTC. Read the latest version without "
-                "a time.",
+                f"{datetime.fromtimestamp(last / 1000, UTC):%Y-%m-%d %H:%M:%S.%f} UTC. {instead}",
                 path=place,
             )
 
@@ -295,6 +298,8 @@ def stream_frame(spark: Any, options: Options) -> DataFrame:
         "allow_source_column_rename": options.text("allowSourceColumnRename"),
         "allow_source_column_type_change": options.text("allowSourceColumnTypeChange"),
     }
+    if starts["start_timestamp"] is not None:
+        check_time(spark, options.path, starts["start_timestamp"], "Pass startingVersion=latest.")
     files = options.number("maxFilesPerTrigger")
     if files is not None or starts["max_bytes"] is not None:
         starts["max_files"] = files
