@@ -43,9 +43,9 @@ with lazy_imports(__name__):
     from delta_core.table.delta_table import (
         DeltaTable as DeltaTable,
         Metadata as Metadata,
-        ProtocolVersions as ProtocolVersions,
         TableMetadata as TableMetadata,
     )
+    from delta_core.table.named_tuples import ProtocolVersions as ProtocolVersions
     from delta_core.table.query import QueryBuilder as QueryBuilder
     from delta_core.table.transaction import (
         AppTransaction as AppTransaction,

@@ -83,7 +83,7 @@ API_PAGES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
             "operations.follow.StreamBatch",
             "SnapshotCache",
             "StreamPosition",
-            "table.opened_table.DeltaTableConfig",
+            "table.named_tuples.DeltaTableConfig",
         ),
     ),
     "lance": ("Lance", "delta_plugins.lance", ("write_lance", "open_dataset", "dataset.LanceDataset")),

@@ -8,7 +8,8 @@ from delta_core.operations.merge.builder import TableMerger
 from delta_core.schema.fields import Schema
 from delta_core.schema.types import Field
 from delta_core.table.alterer import TableAlterer, TableFeatures
-from delta_core.table.delta_table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
+from delta_core.table.delta_table import DeltaTable, Metadata
+from delta_core.table.named_tuples import DeltaTableConfig, ProtocolVersions
 from delta_core.table.optimizer import TableOptimizer
 from delta_core.table.raw_table import RawTable as RawDeltaTable
 from delta_core.table.transaction import (

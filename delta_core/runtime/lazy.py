@@ -63,7 +63,7 @@ class lazy_imports:  # noqa: N801  # used like a function
         level: int = 0,
     ) -> Any:
         if globals is self._names:
-            return _Home(name)
+            return _Home(name, fromlist or ())
         return self._import(name, globals, locals, fromlist, level)
 
     def _load(self, name: str) -> Any:
@@ -80,11 +80,9 @@ class lazy_imports:  # noqa: N801  # used like a function
 class _Home:
     """A module in a block of `lazy_imports`."""
 
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> _Late:
-        return _Late(self._module, name)
+    def __init__(self, module: str, names: Sequence[str]) -> None:
+        # at once: hundreds of names at each start, each of which a method would be called for
+        self.__dict__ = {name: _Late(module, name) for name in names}
 
 
 class _Late:

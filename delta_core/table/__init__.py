@@ -10,9 +10,8 @@ with lazy_imports(__name__):
     from delta_core.table.any_format import open_table as open_table
     from delta_core.table.delta_table import (
         DeltaTable as DeltaTable,
-        DeltaTableConfig as DeltaTableConfig,
         Metadata as Metadata,
-        ProtocolVersions as ProtocolVersions,
         TableMetadata as TableMetadata,
     )
+    from delta_core.table.named_tuples import DeltaTableConfig as DeltaTableConfig, ProtocolVersions as ProtocolVersions
     from delta_core.table.optimizer import TableOptimizer as TableOptimizer

@@ -31,14 +31,14 @@ from delta_core.schema.fields import Schema
 from delta_core.schema.types import StructType
 from delta_core.table import parts as table_parts
 from delta_core.table.changing import ChangeMethods
-from delta_core.table.opened_table import DeltaTableConfig, Metadata, ProtocolVersions, TableMetadata
+from delta_core.table.opened_table import Metadata, TableMetadata
 from delta_core.table.reading import ReadMethods
 from delta_core.table.upkeep import UpkeepMethods
 
 if TYPE_CHECKING:
     from delta_core.table.parts import CommitProperties, PostCommitHookProperties
 
-__all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "TableMetadata"]
+__all__ = ["DeltaTable", "Metadata", "TableMetadata"]
 
 
 class DeltaTable(ReadMethods, ChangeMethods, UpkeepMethods):

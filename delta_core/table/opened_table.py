@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 from msgspec import Struct
 
@@ -25,48 +25,10 @@ from delta_core.table import interop, parts as table_parts
 if TYPE_CHECKING:
     from delta_core.kernel.log.cache_folder import SnapshotCache
 
-__all__ = ["DeltaTableConfig", "Metadata", "OpenedTable", "ProtocolVersions", "TableMetadata"]
+__all__ = ["Metadata", "OpenedTable", "TableMetadata"]
 
-
-class ProtocolVersions(NamedTuple):
-    """The table's protocol; a list is None if no feature is listed.
-
-    Parameters
-    ----------
-    min_reader_version, min_writer_version : int
-        The protocol versions that readers and writers must support.
-    writer_features, reader_features : list of str or None
-        The table features that they must support.
-
-    Examples
-    --------
-    >>> table.protocol().min_reader_version
-    1
-    """
-
-    min_reader_version: int
-    min_writer_version: int
-    writer_features: list[str] | None
-    reader_features: list[str] | None
-
-
-class DeltaTableConfig(NamedTuple):
-    """How the table was opened; accepted for moved scripts and without effect, since files load on demand.
-
-    Parameters
-    ----------
-    without_files, log_buffer_size, skip_stats : optional
-        The arguments of `DeltaTable`.
-
-    Examples
-    --------
-    >>> DeltaTable("table", without_files=True).table_config.without_files, table.table_config.without_files
-    (True, False)
-    """
-
-    without_files: bool = False
-    log_buffer_size: int | None = None
-    skip_stats: bool = False
+#: The arguments of `DeltaTableConfig` that a table has unless others are given.
+_DEFAULTS = (False, None, False)
 
 
 class TableMetadata(Struct, frozen=True):
@@ -141,7 +103,7 @@ class OpenedTable:
             "pickle_secrets": pickle_secrets,
             "cache": cache,
         }
-        self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
+        self._config = (without_files, log_buffer_size, skip_stats)
         self._committer = committer
         self._snapshot = open_snapshot(self._uri, version, **self._options)
 
@@ -160,7 +122,7 @@ class OpenedTable:
     def _of(cls, uri: str, options: Mapping[str, Any], snapshot: Snapshot) -> Self:
         """Return the table of a snapshot that is open."""
         table = cls.__new__(cls)
-        table._uri, table._options, table._config = uri, dict(options), DeltaTableConfig()
+        table._uri, table._options, table._config = uri, dict(options), _DEFAULTS
         table._committer, table._snapshot = options["committer"], snapshot
         return table
 
@@ -333,7 +295,7 @@ class OpenedTable:
         return interop.root_uri(self._snapshot)
 
     @property
-    def table_config(self) -> DeltaTableConfig:
+    def table_config(self) -> table_parts.DeltaTableConfig:
         """The options for loading that the table was opened with.
 
         Examples
@@ -341,7 +303,7 @@ class OpenedTable:
         >>> table.table_config
         DeltaTableConfig(without_files=False, log_buffer_size=None, skip_stats=False)
         """
-        return self._config
+        return table_parts.DeltaTableConfig(*self._config)
 
     def schema(self) -> Schema:
         """Return the table's schema.
@@ -366,7 +328,7 @@ class OpenedTable:
             m.id, m.name, m.description, list(m.partition_columns), m.created_time, dict(m.configuration)
         )
 
-    def protocol(self) -> ProtocolVersions:
+    def protocol(self) -> table_parts.ProtocolVersions:
         """Return the protocol's versions and features.
 
         Examples
@@ -376,7 +338,7 @@ class OpenedTable:
         """
         p = self._snapshot.protocol
         writer, reader = (list(names) if names else None for names in (p.writer_features, p.reader_features))
-        return ProtocolVersions(p.min_reader_version, p.min_writer_version, writer, reader)
+        return table_parts.ProtocolVersions(p.min_reader_version, p.min_writer_version, writer, reader)
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last version that an application wrote, None if it wrote none.
@@ -450,7 +412,7 @@ class OpenedTable:
         return self.operation(name)
 
 
-def _reopen(kind: type[OpenedTable], pickled: Pickled, config: DeltaTableConfig) -> OpenedTable:
+def _reopen(kind: type[OpenedTable], pickled: Pickled, config: tuple[bool, int | None, bool]) -> OpenedTable:
     """Open the table that a pickle describes, at its version."""
     arguments = dict(pickled.arguments)
     try:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import pyarrow as pa
 from msgspec import Struct
@@ -30,7 +30,7 @@ _SHOWN = 200
 _NO_DEFAULT = object()
 
 
-class Misfit(NamedTuple):
+class Misfit(Struct, frozen=True):
     """A value of another type than expected.
 
     Parameters
