@@ -10,6 +10,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -498,6 +499,77 @@ def check_names_with_blanks(spark: Any) -> None:
     source = spark.sql("SELECT 1 AS id, 7 AS `a b`").alias("s")
     blanks.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"a b": "s.`a b` + t.`a b`"}).execute()
     assert found(spark, "blanks") == [(1, 20, (16,))]
+
+
+def check_fields_of_structs(spark: Any) -> None:
+    """Fields in another order match by name where nothing has to be cast, and by their places elsewhere."""
+    query, expected = "SELECT named_struct('y', 2, 'x', 1) AS s, 1 AS b", (1, 2)
+
+    def written(write: Any, columns: str = "s STRUCT<x: INT, y: INT>, b INT") -> Any:
+        spark.sql(f"CREATE OR REPLACE TABLE structs ({columns}) USING delta")
+        write()
+        [row] = spark.table("structs").collect()
+        return row.s
+
+    def insert(text: str) -> Any:
+        return lambda: spark.sql(f"INSERT {text}")
+
+    frame = spark.sql(query)
+    for write in (
+        insert(f"INTO structs {query}"), insert(f"OVERWRITE structs {query}"),
+        insert(f"INTO structs REPLACE WHERE b = 1 {query}"), lambda: frame.write.insertInto("structs"),
+        lambda: frame.write.insertInto("structs", overwrite=True), lambda: frame.writeTo("structs").append(),
+        lambda: frame.write.format("delta").mode("append").saveAsTable("structs"),
+    ):  # fmt: skip
+        assert written(write) == expected
+    for text in (
+        "INTO structs SELECT named_struct('y', 2, 'x', 1) AS s, 1 AS c", "INTO structs (s, b) " + query,
+        "INTO structs (b, s) SELECT 1 AS b, named_struct('y', 2, 'x', 1) AS s",
+        "INTO structs " + query.replace("'x'", "'X'"),
+        "INTO structs (s) SELECT named_struct('y', 2, 'x', 1) AS s",
+    ):  # fmt: skip
+        assert written(insert(text)) == (2, 1)
+    assert written(insert(f"INTO structs {query}"), "s STRUCT<x: BIGINT, y: INT>, b INT") == (2, 1)  # it has to be cast
+    listed = query.replace("named_struct", "array(named_struct").replace("1) AS s", "1)) AS s")
+    for text in (f"INTO structs {listed}", f"INTO structs (s, b) {listed}"):
+        assert written(insert(text), "s ARRAY<STRUCT<x: INT, y: INT>>, b INT") == [expected]
+    nested = "SELECT named_struct('z', 3, 'i', named_struct('y', 2, 'x', 1)) AS s, 1 AS b"
+    columns = "s STRUCT<i: STRUCT<x: INT, y: INT>, z: INT>, b INT"
+    assert written(insert(f"INTO structs {nested}"), columns) == (expected, 3)
+    with pytest.raises(AnalysisException, match=r"Found INT for s\.i") as rejected:
+        written(insert(f"INTO structs (s, b) {nested}"), columns)
+    assert rejected.value.getCondition() == "DELTA_COLUMN_STRUCT_TYPE_MISMATCH"
+    with pytest.raises(AnalysisException):  # no field is left out
+        written(insert("INTO structs (s) SELECT named_struct('y', 2, 'x', 1, 'w', 7) AS s"))
+
+
+def check_wider_types(spark: Any) -> None:
+    """Writes that merge schemas widen columns, and parts of them, and cast the others."""
+    columns = "a INT, f FLOAT, d DECIMAL(5, 2), s STRUCT<x: SMALLINT>, dt DATE, arr ARRAY<INT>"
+    widened = {
+        "5000000000L AS a": ("a", "bigint", 5000000000),
+        "1.1D AS f": ("f", "double", 1.1),
+        "timestamp_ntz'2020-01-01 10:00:00' AS dt": ("dt", "timestamp_ntz", datetime(2020, 1, 1, 10)),
+        "named_struct('x', 100000) AS s": ("s", "struct<x:int>", (100000,)),
+        "array(5L) AS arr": ("arr", "array<bigint>", [5]),
+        "123456.789BD AS d": ("d", "decimal(9,3)", Decimal("123456.789")),
+        "named_struct('x', 5L, 'n', 1) AS s": ("s", "struct<x:bigint,n:int>", (5, 1)),
+        "5L AS a, '8' AS f": ("a", "bigint", 5),
+    }
+    for query, (name, kind, value) in widened.items():
+        for is_named in (True, False):
+            spark.sql(
+                f"CREATE OR REPLACE TABLE wide ({columns}) USING delta TBLPROPERTIES ("
+                "'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported')"
+            )
+            frame = spark.sql(f"SELECT {query}")
+            if is_named:
+                frame.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("wide")
+            else:
+                frame.writeTo("wide").option("mergeSchema", "true").append()
+            found = spark.table("wide")
+            assert dict(found.dtypes)[name] == kind
+            assert found.first()[name] == value
 
 
 def check_tables(spark: Any, folder: Path) -> None:
@@ -1054,6 +1126,8 @@ if __name__ == "__main__":
     check_places(spark, folder)
     check_other_kinds(spark, folder)
     check_names_with_blanks(spark)
+    check_fields_of_structs(spark)
+    check_wider_types(spark)
     check_tables(spark, folder)
     check_names(spark)
     check_rejected(spark)

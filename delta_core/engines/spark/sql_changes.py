@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan import private
@@ -38,6 +38,7 @@ from delta_core.schema.types import (
     StructType,
     TypeDef,
     UserDefinedType,
+    spark_name,
 )
 
 __all__ = ["run_statement"]
@@ -123,7 +124,9 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
     schema, partitions = snapshot.schema, snapshot.state.partition_columns
     settings = session_settings(spark)
     settings.check_case(schema, [(name,) for name in (*statement.partition, *statement.columns)])
-    is_evolving = statement.is_evolving or settings.merges_schema
+    by_place = False
+    is_merging = statement.is_by_name and statement.arguments.get("schema_mode") == "merge"
+    is_evolving = statement.is_evolving or settings.merges_schema or is_merging
     constants = {_field(schema, name).name: value for name, value in statement.partition.items() if value is not None}
     for name in statement.partition:
         if _field(schema, name).name not in partitions:
@@ -136,8 +139,11 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         all_named = [_field(schema, n).name for n in statement.columns] or [f.name for f in schema.members]
         named = [n for n in all_named if n not in constants]
         query = _with_defaults(spark, statement.query, named, snapshot)
-        rows = _by_place(_run_with_defaults(spark, query), named, schema, is_evolving)
-    by_place = not statement.is_by_name and not is_evolving
+        found = _run_with_defaults(spark, query)
+        rows = _by_place(found, named, schema, is_evolving)
+        if not is_evolving:
+            matched = _matched_by_name(rows, found.columns, statement.columns, schema)
+            rows, by_place = (rows, True) if matched is None else (matched, False)
 
     def widens(old: DataType, new: DataType) -> bool:
         fits = snapshot.plugins.single("accept_type_change", False, table=snapshot.state, path=(), old=old, new=new)
@@ -248,6 +254,84 @@ def _by_place(rows: DataFrame, names: Sequence[str], schema: StructType, is_evol
     return rows.toDF(*names, *have[len(names) :])
 
 
+def _matched_by_name(
+    rows: DataFrame, names: Sequence[str], listed: Sequence[str], schema: StructType
+) -> DataFrame | None:
+    """Return rows whose structs match the table's fields by name, as delta-spark does where nothing has to be cast.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows, with columns of the table's names.
+    names : sequence of str
+        The names that the query has.
+    listed : sequence of str
+        The columns that the statement lists; a struct of one of these has its fields by their places, and structs in
+        its arrays and maps by name.
+    schema : StructType
+        The columns of the table.
+
+    Returns
+    -------
+    DataFrame or None
+        None: all fields are matched by their places.
+    """
+    wanted = [_field(schema, name) for name in rows.columns]
+    if not listed and list(names) != [f.name for f in wanted]:
+        return None
+    columns = []
+    for found, field in zip(given_schema(rows).members, wanted, strict=True):
+        have, column = found.type, F.col(quote_name(field.name))
+        if listed and isinstance(have, StructType) and isinstance(field.type, StructType):
+            _check_widths(have, field.type, field.name)
+            have, column = _renamed(have, field.type), _with_names(column, have, field.type).alias(field.name)
+        if not _has_fields(have, field.type):
+            return None
+        columns.append(column)
+    return rows.select(*columns) if listed else rows
+
+
+def _renamed(have: StructType, want: StructType) -> StructType:
+    """Return a struct with the names of the fields of another one, in their order; structs in it too."""
+    return StructType(
+        Field(
+            w.name,
+            _renamed(h.type, w.type) if isinstance(h.type, StructType) and isinstance(w.type, StructType) else h.type,
+            h.nullable,
+            h.metadata,
+        )
+        for h, w in zip(have.members, want.members, strict=True)
+    )
+
+
+def _with_names(column: Column, have: StructType, want: StructType) -> Column:
+    """Return a struct whose fields have the names of another type, in their order; null stays null."""
+    if [f.name for f in have.members] == [f.name for f in want.members] and not any(
+        isinstance(f.type, StructType) for f in have.members
+    ):
+        return column
+    fields = []
+    for h, w in zip(have.members, want.members, strict=True):
+        part = column.getField(h.name)
+        if isinstance(h.type, StructType) and isinstance(w.type, StructType):
+            part = _with_names(part, h.type, w.type)
+        fields.append(part.alias(w.name))
+    return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def _has_fields(have: DataType, want: DataType) -> bool:
+    """Whether two types are equal but for the order of fields."""
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        own = {f.name: f.type for f in want.members}
+        found = {f.name: f.type for f in have.members}
+        return found.keys() == own.keys() and all(_has_fields(t, own[name]) for name, t in found.items())
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return _has_fields(have.element_type, want.element_type)
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return _has_fields(have.key_type, want.key_type) and _has_fields(have.value_type, want.value_type)
+    return without_nullability(have) == without_nullability(want)
+
+
 def _stored(
     rows: DataFrame,
     schema: StructType,
@@ -285,17 +369,43 @@ def _stored(
         field, column = schema.get(name), F.col(quote_name(name))
         if field is not None and by_place:
             _check_widths(found.type, field.type, name)
-        if (
-            field is not None
-            and _is_cast(found.type, field.type, by_place)
-            and not (isinstance(field.type, PrimitiveType) and widens(field.type, found.type))
-        ):
+        target = None if field is None else _cast_type(found.type, field.type, by_place, widens)
+        if target is not None:
             if not keeps_null_structs:
-                column = with_null_fields(column, found.type, field.type)
-            cast = column.cast(spark_type(as_nullable(field.type), types))
+                column = with_null_fields(column, found.type, target)
+            cast = column.cast(spark_type(as_nullable(target), types))
             column = private.with_strict_casts(rows.sparkSession, cast, stored_in=name).alias(name)
         columns.append(column)
     return rows.select(*columns)
+
+
+def _cast_type(
+    have: DataType, want: DataType, by_place: bool, widens: Callable[[DataType, DataType], bool]
+) -> DataType | None:
+    """Return the type that a column is cast to, None if it stays as it is: parts that the table may widen stay."""
+    if not _is_cast(have, want, by_place):
+        return None
+    target = _widened(without_nullability(have), without_nullability(want), widens)
+    return target if _is_cast(have, target, by_place) else None
+
+
+def _widened(have: DataType, want: DataType, widens: Callable[[DataType, DataType], bool]) -> DataType:
+    """Return the type of the table, with the types of the rows where it may get these."""
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        return StructType(
+            Field(w.name, _widened(h.type, w.type, widens), w.nullable, w.metadata)
+            for h, w in zip(have.members, want.members, strict=True)
+        )
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return ArrayType(_widened(have.element_type, want.element_type, widens), want.contains_null)
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return MapType(
+            _widened(have.key_type, want.key_type, widens),
+            _widened(have.value_type, want.value_type, widens),
+            want.value_contains_null,
+        )
+    is_wider = isinstance(have, PrimitiveType) and isinstance(want, PrimitiveType) and widens(want, have)
+    return have if is_wider else want
 
 
 def _is_cast(have: DataType, want: DataType, by_place: bool) -> bool:
@@ -315,7 +425,16 @@ def _check_widths(have: DataType, want: DataType, column: str) -> None:
                 column=column,
             )
         for a, b in zip(have.members, want.members, strict=True):
-            _check_widths(a.type, b.type, f"{column}.{b.name}")
+            name = f"{column}.{b.name}"
+            is_other = isinstance(a.type, StructType) != isinstance(b.type, StructType)
+            if is_other and "void" not in (a.type.type, b.type.type):
+                raise SchemaMismatchError(
+                    f"Found {spark_name(a.type)} for {name}, expected {spark_name(b.type)}. Fields of structs are "
+                    "matched by their places: write them in the order of the table.",
+                    column=column,
+                    condition="DELTA_COLUMN_STRUCT_TYPE_MISMATCH",
+                )
+            _check_widths(a.type, b.type, name)
     elif isinstance(have, ArrayType) and isinstance(want, ArrayType):
         _check_widths(have.element_type, want.element_type, f"{column}.element")
     elif isinstance(have, MapType) and isinstance(want, MapType):
