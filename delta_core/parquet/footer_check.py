@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from delta_core.parquet._footer_check import find_problem, hide_float_bounds
+from delta_core.parquet._footer import find_problem, hide_float_bounds
 from delta_core.runtime.patterns import lazy_pattern
 
 __all__ = ["check_footer", "shows_nan", "without_float_bounds"]

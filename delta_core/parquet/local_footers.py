@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.parquet._local_footers import Footers
+from delta_core.parquet._footer import Footers
 
 __all__ = ["BOUND_KINDS", "Footers", "read_footers"]
 

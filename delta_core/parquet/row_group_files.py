@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_core.parquet._row_group_files import Files
+from delta_core.parquet._footer import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,18 +1,19 @@
 # distutils: language = c++
-"""Footers of Parquet files; `delta_core.parquet.opened_file` reads them."""
+"""Footers of Parquet files, for `delta_core.parquet`: `opened_file`, `footer_check`, `local_footers`, `row_group_files`."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
+from libcpp.string cimport string
+from libcpp.string_view cimport string_view
 from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
+import numpy as np
+
 
 cdef extern from "parquet/footer.h" namespace "delta_parquet" nogil:
-    cdef cppclass string_view "std::string_view":
-        const char* data()
-        size_t size()
     cdef cppclass ChunkFacts:
         int64_t type, codec, encodings, num_values, uncompressed, compressed, data_page, dictionary_page, null_count
         int64_t bloom_filter, bloom_filter_size, column_index, column_index_size, offset_index, offset_index_size
@@ -24,7 +25,7 @@ cdef extern from "parquet/footer.h" namespace "delta_parquet" nogil:
     cdef cppclass FooterFacts:
         int64_t num_rows
         vector[GroupFacts] groups
-        string_view schema, metadata
+        string_view schema, metadata, created_by
         bint has_orders, is_plain
     cdef cppclass FooterReader:
         FooterReader(const uint8_t* data, const uint8_t* end)
@@ -348,3 +349,8 @@ cdef class Footer:
             text_of(chunk.least) if chunk.has_least else None,
             text_of(chunk.most) if chunk.has_most else None,
         )
+
+
+include "parquet/footer_check.pxi"
+include "parquet/local_footers.pxi"
+include "parquet/row_group_files.pxi"

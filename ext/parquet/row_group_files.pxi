@@ -1,13 +1,4 @@
-# distutils: language = c++
-"""A Parquet file cut by row groups; `delta_core.parquet.row_group_files` is its public API."""
-
-from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
-from libcpp.string cimport string
-from libcpp.vector cimport vector
-
-import numpy as np
-
+# Included by footer.pyx: a file cut by row groups; `delta_core.parquet.row_group_files` is its public API.
 
 cdef extern from "parquet/row_group_files.h" namespace "delta_parquet" nogil:
     cdef cppclass RowGroupFiles:
@@ -46,11 +37,7 @@ cdef class Files:
 
     def ends(self):
         """Return the end of each file."""
-        out = np.empty(self.files.ends.size(), np.int64)
-        cdef int64_t[::1] view = out
-        if self.files.ends.size():
-            memcpy(&view[0], self.files.ends.data(), self.files.ends.size() * sizeof(int64_t))
-        return out
+        return integers(self.files.ends)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         self.shape[0] = self.files.bytes.size()

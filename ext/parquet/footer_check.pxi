@@ -1,8 +1,4 @@
-# distutils: language = c++
-"""Footers of Parquet files; `delta_core.parquet.footer_check` is its public API."""
-
-from libc.stdint cimport int64_t, uint8_t
-from libcpp.string_view cimport string_view
+# Included by footer.pyx: checks of footers; `delta_core.parquet.footer_check` is its public API.
 
 
 cdef extern from "parquet/footer_check.h" namespace "delta_parquet" nogil:

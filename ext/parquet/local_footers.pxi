@@ -1,21 +1,4 @@
-# distutils: language = c++
-"""Footers of many Parquet files; `delta_core.parquet.local_footers` is its public API."""
-
-from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
-from libcpp.string cimport string
-from libcpp.vector cimport vector
-
-import numpy as np
-
-
-cdef extern from "parquet/footer.h" namespace "delta_parquet" nogil:
-    cdef cppclass string_view "std::string_view":
-        const char* data()
-        size_t size()
-    cdef cppclass FooterFacts:
-        int64_t num_rows
-        string_view created_by
+# Included by footer.pyx: footers of many files; `delta_core.parquet.local_footers` is its public API.
 
 cdef extern from "parquet/local_footers.h" namespace "delta_parquet" nogil:
     cdef cppclass FooterOfFile:

@@ -1,6 +1,0 @@
-from collections.abc import Callable
-
-import pyarrow as pa
-
-def find_problem(footer: bytes | memoryview | pa.Buffer) -> tuple[int, int, int]: ...
-def hide_float_bounds(footer: bytearray, shows_nan: Callable[[bytes], bool]) -> int: ...
