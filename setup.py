@@ -54,15 +54,7 @@ def included(source: Path, found: set[Path]) -> set[Path]:
 #: Kernels that decode pages and vectors of deleted rows, compiled at -O3.
 HOTTEST = {"lance/columns", "lance/pages", "parquet/pages", "rows/gather", "rows/roaring"}
 #: Others that much of the time of a read or a write is spent in, with LOOPS where the compiler is GCC.
-HOT = {
-    "lance/page_writer",
-    "log/dedup",
-    "log/json_actions",
-    "log/json_lines",
-    "log/json_stats",
-    "log/path_texts",
-    "rows/string_codes",
-}
+HOT = {"lance/page_writer", "log/dedup", "log/json", "log/path_texts", "rows/string_codes"}
 #: The passes of -O2 and -O3 that make these kernels as fast as at -O3. GCC takes twice as long at -O3 as at -O1, and
 #: most of what it compiles is Cython's code around the kernels.
 LOOPS = [

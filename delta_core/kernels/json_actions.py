@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError, IrregularFileError, LogError
-from delta_core.kernels._json_actions import Parser
+from delta_core.kernels._json import Parser
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
-from delta_core.kernels._json_lines import Rows, format_rows
+from delta_core.kernels._json import Rows, format_rows
 from delta_core.kernels.arrow_buffers import is_valid, string_array
 from delta_core.runtime.threads import Task, ThreadPool
 

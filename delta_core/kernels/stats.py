@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
-from delta_core.kernels._json_stats import Fields
+from delta_core.kernels._json import Fields
 from delta_core.kernels.arrow_buffers import is_valid, number_array
 from delta_core.schema.types import parse_decimal
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernel.protocol.actions import DELETION_VECTOR, FILE_COLUMNS
 from delta_core.kernels import json_lines
-from delta_core.kernels._json_lines import Rows
+from delta_core.kernels._json import Rows
 from delta_core.kernels.json_actions import ActionParser
 from delta_core.kernels.json_lines import format_actions, format_lines
 

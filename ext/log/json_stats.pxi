@@ -1,20 +1,4 @@
-# distutils: language = c++
-"""JSON statistics to typed columns: the compiled half of `delta_core.kernels.stats`."""
-
-from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport uint8_t
-from libcpp cimport bool as cbool
-from libcpp.string cimport string
-
-
-cdef extern from "log/arrow_out.h":
-    cdef struct ArrowArray:
-        pass
-
-
-cdef extern from "log/arrow_out.h" namespace "delta_json":
-    object array_capsule(ArrowArray &) except +
-
+# Included by json.pyx: JSON statistics to typed columns; `delta_core.kernels.stats` is its public API.
 
 cdef extern from "log/json_stats.h" namespace "delta_json":
     cdef cppclass StatTree:
@@ -31,39 +15,6 @@ cdef extern from "log/json_stats.h" namespace "delta_json":
         size_t rows
 
     cbool read_stats(const StatTree &, const Texts &, int, ArrowArray *) except + nogil
-
-
-cdef class Exported:
-    """A record batch to be exported to Arrow, once."""
-
-    cdef object schema
-    cdef object array
-
-    def __arrow_c_array__(self, requested_schema=None):
-        if self.array is None:
-            raise ValueError("this batch was taken already")
-        array, self.array = self.array, None
-        return self.schema.__arrow_c_schema__(), array
-
-
-cdef class View:
-    """The memory of a buffer, which is held as long as this object exists; None has no memory."""
-
-    cdef Py_buffer view
-    cdef cbool held
-    cdef const void *data
-    cdef size_t size
-
-    def __cinit__(self, source):
-        if source is not None:
-            PyObject_GetBuffer(source, &self.view, PyBUF_CONTIG_RO)
-            self.held = True
-            self.data = self.view.buf
-            self.size = self.view.len
-
-    def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.view)
 
 
 cdef class Fields:
@@ -95,13 +46,13 @@ cdef class Fields:
         cdef ArrowArray array
         cdef cbool sound
         cdef Exported out = Exported.__new__(Exported)
-        if first + rows < first or (rows and places.size // (8 if large else 4) < first + rows + 1):
+        if first + rows < first or (rows and <size_t> places.size // (8 if large else 4) < first + rows + 1):
             raise ValueError(f"offsets of {places.size} bytes are too short for {rows} rows from {first}")
-        if validity is not None and valid.size < (first + rows + 7) // 8:
+        if validity is not None and <size_t> valid.size < (first + rows + 7) // 8:
             raise ValueError(f"a validity of {valid.size} bytes is too short for {rows} rows from {first}")
         texts.valid = <const uint8_t *> valid.data
         texts.offsets = places.data
-        texts.text = <const char *> data.data
+        texts.text = data.data
         texts.text_bytes = data.size
         texts.large = large
         texts.first = first

@@ -1,23 +1,4 @@
-# distutils: language = c++
-"""Commits to columns: the compiled half of `delta_core.kernels.json_actions`."""
-
-from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t
-from libcpp cimport bool as cbool
-from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
-from libcpp.string cimport string
-from libcpp.utility cimport pair
-from libcpp.vector cimport vector
-
-
-cdef extern from "log/arrow_out.h":
-    cdef struct ArrowArray:
-        pass
-
-
-cdef extern from "log/arrow_out.h" namespace "delta_json":
-    object array_capsule(ArrowArray &) except +
-
+# Included by json.pyx: commits to columns; `delta_core.kernels.json_actions` is its public API.
 
 cdef extern from "log/json_actions.h" namespace "delta_json":
     cdef cppclass Field:
@@ -49,15 +30,15 @@ cdef extern from "log/json_actions.h" namespace "delta_json":
         vector[ArrowArray] arrays
         void append(Batches &) except +
 
-    cdef cppclass Rows:
+    cdef cppclass BatchesOfRows "delta_json::Rows":
         Batches batches
 
     cdef cppclass KindBuilder:
-        Rows rows
+        BatchesOfRows rows
 
     cdef cppclass Builder:
         vector[unique_ptr[KindBuilder]] kinds
-        Rows others
+        BatchesOfRows others
         Builder(shared_ptr[Schema]) except +
         cbool commit(const char *, size_t, const char *, int64_t, Fault &) except + nogil
         void close() except + nogil
@@ -65,19 +46,6 @@ cdef extern from "log/json_actions.h" namespace "delta_json":
     cbool read_files(
         shared_ptr[Schema] &, vector[string] &, const int64_t *, int, vector[unique_ptr[Builder]] &, Fault &
     ) except + nogil
-
-
-cdef class Exported:
-    """A record batch to be exported to Arrow, once."""
-
-    cdef object schema
-    cdef object array
-
-    def __arrow_c_array__(self, requested_schema=None):
-        if self.array is None:
-            raise ValueError("this batch was taken already")
-        array, self.array = self.array, None
-        return self.schema.__arrow_c_schema__(), array
 
 
 cdef object _raise(Fault &fault):

@@ -1,13 +1,4 @@
-# distutils: language = c++
-"""Columns to lines of JSON: the compiled half of `delta_core.kernels.json_lines`."""
-
-from cpython.buffer cimport PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint8_t
-from libcpp cimport bool as cbool
-from libcpp.string cimport string
-from libcpp.vector cimport vector
-
+# Included by json.pyx: columns to lines of JSON; `delta_core.kernels.json_lines` is its public API.
 
 cdef extern from "log/json_lines.h" namespace "delta_json":
     cdef enum class Shape:
@@ -35,26 +26,6 @@ cdef extern from "log/json_lines.h" namespace "delta_json":
 
     int64_t measure_lines(const string &, const string &, const Node &, Failure &) except + nogil
     cbool write_lines(const string &, const string &, const Node &, char *, int64_t, Failure &) except + nogil
-
-
-cdef class View:
-    """The memory of a buffer, which is held as long as this object exists; None has no memory."""
-
-    cdef Py_buffer view
-    cdef cbool held
-    cdef const char *data
-    cdef int64_t size
-
-    def __cinit__(self, source):
-        if source is not None:
-            PyObject_GetBuffer(source, &self.view, PyBUF_CONTIG_RO)
-            self.held = True
-            self.data = <const char *> self.view.buf
-            self.size = self.view.len
-
-    def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.view)
 
 
 cdef dict SHAPES = {

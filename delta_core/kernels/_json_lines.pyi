@@ -1,6 +1,0 @@
-from typing import Any
-
-class Rows:
-    def __init__(self, source: tuple[Any, ...]) -> None: ...
-
-def format_rows(head: bytes, tail: bytes, batches: list[Rows]) -> bytes | tuple[str, int, int, bytes]: ...
