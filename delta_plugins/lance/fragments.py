@@ -263,7 +263,7 @@ def fragments_of(columns: dict[str, Any], path: str) -> Fragments:
     Parameters
     ----------
     columns : dict
-        As ``_manifest.split_manifest`` returns them.
+        As ``_metadata.split_manifest`` returns them.
     path : str
         The manifest, for errors.
 

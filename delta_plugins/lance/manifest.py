@@ -12,7 +12,7 @@ from msgspec import Struct
 from delta_core.api import CorruptTableError, UnsupportedFeatureError
 from delta_core.kernels.arrow_buffers import distinct_numbers
 from delta_plugins.lance import flags
-from delta_plugins.lance._manifest import split_manifest
+from delta_plugins.lance._metadata import split_manifest
 from delta_plugins.lance.fragments import NOWHERE, Fragments, fragments_of
 from delta_plugins.lance.schema import LanceField, field_tree
 from delta_plugins.lance.wire import Message, decode

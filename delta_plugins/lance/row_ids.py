@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from delta_core.api import CorruptTableError, DataFileNotFoundError, InvalidArgumentError, RangeRequest, Storage
-from delta_plugins.lance._manifest import Segments
+from delta_plugins.lance._metadata import Segments
 from delta_plugins.lance.fragments import AS_COLUMN, EXTERNAL, INLINE, Fragments, Sequences
 from delta_plugins.lance.wire import Message, encode
 

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from delta_core.api import CorruptTableError, InvalidArgumentError
-from delta_plugins.lance import _wire, messages
+from delta_plugins.lance import _metadata, messages
 
 __all__ = ["UNKNOWN", "FieldTable", "Message", "chosen", "decode", "encode", "message_table"]
 
@@ -22,7 +22,7 @@ __all__ = ["UNKNOWN", "FieldTable", "Message", "chosen", "decode", "encode", "me
 Message = dict[str, Any]
 
 #: The key of the fields of a message that its table does not list.
-UNKNOWN = _wire.UNKNOWN
+UNKNOWN = _metadata.UNKNOWN
 _NUMBER = itemgetter(0)
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
@@ -96,7 +96,7 @@ class _Table(NamedTuple):
     fields: dict[int, FieldTable]
     by_name: dict[str, FieldTable]
     #: For the compiled decoder.
-    compiled: _wire.Table
+    compiled: _metadata.Table
 
 
 def _parsed_tables(*texts: str) -> dict[str, _Table]:
@@ -106,7 +106,7 @@ def _parsed_tables(*texts: str) -> dict[str, _Table]:
             parts = [p.strip() for p in re.split(r"[;\n]", body)]
             fields = [_parsed_field(p) for p in parts if p]
             numbers, names = {f.number: f for f in fields}, {f.name: f for f in fields}
-            found[name] = _Table(numbers, names, _wire.Table(name))
+            found[name] = _Table(numbers, names, _metadata.Table(name))
     for table in found.values():
         for f in table.fields.values():
             inner = None if f.kind in _KINDS else found[f.kind].compiled
@@ -145,8 +145,8 @@ def decode(
         number or a nesting beyond protobuf's limits, a number too large for its kind, a text that is no UTF-8.
     """
     try:
-        return _wire.decode(_TABLES[name].compiled, data)
-    except _wire.DamagedError as e:
+        return _metadata.decode(_TABLES[name].compiled, data)
+    except _metadata.DamagedError as e:
         raise error(
             f"{where} is damaged: its {name} can't be decoded, {e}. Restore the file from a copy.", where=where
         ) from None

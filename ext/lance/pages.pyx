@@ -98,6 +98,26 @@ cdef extern from "lance/pages.h" namespace "delta_lance" nogil:
         Error append(Context& context, const CPage& page, const vector[Range]& ranges, const vector[Part]& parts)
 
 
+cdef extern from "lance/codings.h" namespace "delta_lance" nogil:
+    cdef cppclass Slices:
+        const uint8_t* offsets
+        bool is_wide
+        Bytes data
+    Error append_slices "delta_lance::Codings::append_slices"(
+        Context& context, const Slices& slices, uint64_t first, uint64_t last, const SymbolTable* table, Values& out)
+
+
+cdef extern from "lance/ends.h" namespace "delta_lance" nogil:
+    cdef cppclass EndRange:
+        uint64_t rows
+        bool has_before
+    cdef cppclass Ends:
+        Block offsets
+        Bits valid
+        vector[uint64_t] spans
+        Error read(const uint8_t* ends, uint64_t n, const vector[EndRange]& ranges, uint64_t adjustment, uint64_t limit, bool is_wide)
+
+
 cdef extern from "lance/small_files.h" namespace "delta_lance" nogil:
     cdef cppclass PageLayout:
         CPage* page
@@ -659,3 +679,6 @@ def check_texts(offsets, data, uint64_t n, bint is_wide):
             good = are_texts[int32_t](<const int32_t*>o.view.buf, n, <const uint8_t*>d.view.buf)
     if not good:
         raise DamagedPageError("a text is no UTF-8")
+
+
+include "lance/ends.pxi"

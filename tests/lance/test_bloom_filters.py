@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import DataFileError
-from delta_plugins.lance import _block_filters
+from delta_plugins.lance import _metadata
 from delta_plugins.lance.dataset import LanceDataset
 from delta_plugins.lance.format import open_dataset
 from tests.example_counts import IS_LONG
@@ -173,7 +173,7 @@ def test_filter_that_has_no_whole_blocks_is_named(sizes: list[int]) -> None:
     ends = np.cumsum([0, *sizes], dtype=np.int64)
     found = np.zeros(len(sizes), np.uint8)
     keys = np.array([0, 3], np.int64)
-    damaged = _block_filters.may_have_any(bytes(sum(sizes)), ends, b"key", keys, found)
+    damaged = _metadata.may_have_any(bytes(sum(sizes)), ends, b"key", keys, found)
     assert damaged == (len(sizes) - 1 if sizes else -1)
 
 
@@ -181,5 +181,5 @@ def test_filter_without_a_bit_may_have_any_value() -> None:
     found = np.zeros(2, np.uint8)
     filters = bytes(64) + bytes(32) + b"\1" + bytes(31)
     ends, keys = np.array([0, 64, 128], np.int64), np.array([0, 3], np.int64)
-    assert _block_filters.may_have_any(filters, ends, b"key", keys, found) == -1
+    assert _metadata.may_have_any(filters, ends, b"key", keys, found) == -1
     assert found.tolist() == [1, 0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
-from delta_plugins.lance._manifest import Segments
+from delta_plugins.lance._metadata import Segments
 from delta_plugins.lance.row_ids import RowNumbers, encode_ids
 from delta_plugins.lance.wire import encode
 from tests.example_counts import examples

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.kernels.memory import zeros
-from delta_plugins.lance import _ends, _pages
+from delta_plugins.lance import _pages
 from delta_plugins.lance._pages import DamagedPageError
 from delta_plugins.lance.wire import Message, chosen
 
@@ -370,7 +370,7 @@ def read_ends(
     if ends.null_count:
         raise DamagedPageError("ends of values are null")
     data = ends.buffers()[1]
-    offsets, bits, nulls, spans = _ends.read_ends(
+    offsets, bits, nulls, spans = _pages.read_ends(
         data if data is not None else b"", np.ascontiguousarray(ranges), min(adjustment, (1 << 64) - 1), limit, is_wide
     )
     return offsets, bits, nulls, np.array(spans, np.int64).reshape(-1, 2)
@@ -451,7 +451,7 @@ def _read_fsst(page: ArrayPage, part: Message, type: pa.DataType, ranges: Ranges
     wide = _is_wide(type)
     n = count_of(ranges)
     values = yield from _texts(page, inner["binary"], wide, ranges, depth)
-    offsets, data = _ends.decode_texts(part["symbol_table"], values.offsets, values.data, n, wide)
+    offsets, data = _pages.decode_texts(part["symbol_table"], values.offsets, values.data, n, wide)
     return _with(values._replace(offsets=offsets, data=data), type, n, validity)
 
 

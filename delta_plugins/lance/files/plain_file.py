@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.api import DataFileError
-from delta_plugins.lance import _ends
+from delta_plugins.lance import _pages
 from delta_plugins.lance._pages import DamagedPageError, TooLongError
 from delta_plugins.lance.files.array_pages import (
     Steps,
@@ -292,7 +292,7 @@ class PlainFile:
         ends = data if bits == 64 else np.frombuffer(data, np.int32).astype(np.int64)
         # one more: each range has a position before its first row, the first one too
         shifted = np.ascontiguousarray(ranges + 1)
-        offsets, _, _, spans = _ends.read_ends(ends, shifted, (1 << 64) - 1, limit, is_wide)
+        offsets, _, _, spans = _pages.read_ends(ends, shifted, (1 << 64) - 1, limit, is_wide)
         return offsets, np.array(spans, np.int64).reshape(-1, 2)
 
     def _list(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.kernels.arrow_buffers import mask_of, number_array, string_bytes, string_ends, values_of
-from delta_plugins.lance._block_filters import may_have_any
+from delta_plugins.lance._metadata import may_have_any
 from delta_plugins.lance.index.files import IndexFile
 from delta_plugins.lance.index.keys import required_values
 

@@ -1,12 +1,4 @@
-# distutils: language = c++
-"""Decoding of protobuf messages to dictionaries; `delta_plugins.lance.wire` is its public API."""
-
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
-
+# Included by metadata.pyx: decoding of protobuf messages to dictionaries; `delta_plugins.lance.wire` is its public API.
 
 cdef extern from "lance/protobuf.h" namespace "lance" nogil:
     enum: WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_FIXED32

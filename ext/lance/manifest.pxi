@@ -1,16 +1,4 @@
-# distutils: language = c++
-"""Fragments of Lance manifests as columns; `delta_plugins.lance.fragments` and `.row_ids` are its public API."""
-
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
-from libcpp.vector cimport vector
-
-import numpy as np
-
-from delta_core.api import CorruptTableError, InvalidArgumentError
-
+# Included by metadata.pyx: fragments of manifests as columns; `delta_plugins.lance.fragments` and `.row_ids` are its public API.
 
 cdef extern from "lance/manifest.h" namespace "lance" nogil:
     enum: NUM_SEQUENCES

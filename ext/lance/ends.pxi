@@ -1,84 +1,5 @@
-# distutils: language = c++
-"""Values that files of version 2.0 describe by their ends; `delta_plugins.lance.files.array_pages` is its public API."""
-
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
-from libcpp cimport bool
-from libcpp.vector cimport vector
-
-import pyarrow as pa
-
-from delta_core.kernels.memory import kept_blocks
-from delta_plugins.lance._pages import DamagedPageError, TooLongError
-
-
-cdef extern from "lance/ends.h" namespace "delta_lance" nogil:
-    ctypedef const char* Error
-    const char* NO_MEMORY
-    const char* TOO_LONG
-    ctypedef void (*Release "void (*)(delta_memory::ArrowArray *)")(ArrowArray* array)
-    cdef cppclass ArrowArray "delta_memory::ArrowArray":
-        Release release
-    cdef cppclass KeptBlocks "delta_memory::KeptBlocks":
-        pass
-    cdef cppclass Bytes:
-        const uint8_t* data
-        uint64_t size
-    cdef cppclass Block:
-        bool export_to(ArrowArray* array)
-        void lend_from(KeptBlocks* source)
-    cdef cppclass Bits:
-        uint64_t zeros()
-        Block& block()
-        void lend_from(KeptBlocks* source)
-    cdef cppclass SymbolTable:
-        Error parse(Bytes data)
-    cdef cppclass Values:
-        bool is_wide
-        Block offsets, text
-        void lend_from(KeptBlocks* source)
-        Error add_offsets(uint64_t n)
-    cdef cppclass Slices:
-        const uint8_t* offsets
-        bool is_wide
-        Bytes data
-    cdef cppclass Context:
-        Context()
-    Error append_slices "delta_lance::Codings::append_slices"(
-        Context& context, const Slices& slices, uint64_t first, uint64_t last, const SymbolTable* table, Values& out)
-    cdef cppclass EndRange:
-        uint64_t rows
-        bool has_before
-    cdef cppclass Ends:
-        Block offsets
-        Bits valid
-        vector[uint64_t] spans
-        Error read(const uint8_t* ends, uint64_t n, const vector[EndRange]& ranges, uint64_t adjustment, uint64_t limit, bool is_wide)
-
-cdef object BYTES = pa.uint8()
-cdef object from_c = pa.Array._import_from_c
-
-
-cdef int check(Error error) except -1:
-    if error == NULL:
-        return 0
-    if error == NO_MEMORY:
-        raise MemoryError
-    if error == TOO_LONG:
-        raise TooLongError(error.decode())
-    raise DamagedPageError(error.decode())
-
-
-cdef object exported(Block& block):
-    cdef ArrowArray array
-    if not block.export_to(&array):
-        raise MemoryError
-    try:
-        return from_c(<uintptr_t>&array, BYTES).buffers()[1]
-    finally:
-        if array.release != NULL:
-            array.release(&array)
-
+# Included by pages.pyx: values that files of version 2.0 describe by their ends; `delta_plugins.lance.files.array_pages` is
+# its public API.
 
 def read_ends(ends, const int64_t[:, ::1] ranges, uint64_t adjustment, uint64_t limit, bint is_wide):
     """Turn the ends of rows into offsets from 0 on.
@@ -108,9 +29,8 @@ def read_ends(ends, const int64_t[:, ::1] ranges, uint64_t adjustment, uint64_t 
     cdef EndRange part
     cdef Error error
     cdef Py_ssize_t i
-    cdef KeptBlocks* source = <KeptBlocks*><uintptr_t>kept_blocks()
-    found.offsets.lend_from(source)
-    found.valid.lend_from(source)
+    found.offsets.lend_from(source())
+    found.valid.lend_from(source())
     for i in range(ranges.shape[0]):
         part.rows = <uint64_t>(ranges[i, 1] - ranges[i, 0])
         part.has_before = ranges[i, 0] > 0
@@ -136,7 +56,7 @@ def decode_texts(table, offsets, data, uint64_t n, bint is_wide):
     cdef Error error
     cdef Context* context
     out.is_wide = is_wide
-    out.lend_from(<KeptBlocks*><uintptr_t>kept_blocks())
+    out.lend_from(source())
     PyObject_GetBuffer(table, &table_view, PyBUF_SIMPLE)
     bytes.data = <const uint8_t*>table_view.buf
     bytes.size = <uint64_t>table_view.len
@@ -145,7 +65,7 @@ def decode_texts(table, offsets, data, uint64_t n, bint is_wide):
     check(error)
     if len(memoryview(offsets)) < (n + 1) * (8 if is_wide else 4):
         raise DamagedPageError("texts of FSST have fewer offsets than rows")
-    context = new Context()
+    context = new Context(NULL)
     PyObject_GetBuffer(offsets, &offset_view, PyBUF_SIMPLE)
     try:
         PyObject_GetBuffer(data, &data_view, PyBUF_SIMPLE)

@@ -1,9 +1,5 @@
-# distutils: language = c++
-"""Filters of blocks of 256 bits in Bloom filter indices; `delta_plugins.lance.index.zones` is their public API."""
-
-from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint64_t
-
+# Included by metadata.pyx: filters of blocks of 256 bits in Bloom filter indices; `delta_plugins.lance.index.zones` is their
+# public API.
 
 cdef extern from "parquet/block_filter.h" namespace "delta_parquet" nogil:
     uint64_t xxhash64(const uint8_t* bytes, size_t size)
