@@ -449,7 +449,8 @@ def _partition(plan: Any) -> dict[str, str | None]:
         found[name] = str(value.get()) if value.isDefined() else None
         if value.isDefined() and value.get() is None:
             raise UnsupportedOperationError(
-                f"PARTITION ({name} = NULL) is not possible. Use REPLACE WHERE {name} IS NULL."
+                f"PARTITION ({name} = NULL) is not possible. Leave {name} out of PARTITION, and select NULL for it; to "
+                f"replace the rows of this partition, use REPLACE WHERE {name} IS NULL."
             )
     return found
 
