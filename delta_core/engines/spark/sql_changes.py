@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from delta_core.engines.spark.format_table import SparkFormatTable
 from delta_core.engines.spark.plan import private
@@ -16,7 +16,7 @@ from delta_core.engines.spark.plan.statements import Assignments, Delete, Insert
 from delta_core.engines.spark.save import casting_columns, write
 from delta_core.engines.spark.settings import KEEPS_NULL_STRUCTS, session_settings
 from delta_core.engines.spark.table import SparkTable
-from delta_core.engines.spark.types import spark_type
+from delta_core.engines.spark.types import reshape, spark_type
 from delta_core.engines.spark.write.rows import given_schema
 from delta_core.engines.spark.write.values import as_nullable, with_null_fields, without_nullability
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaMismatchError, UnsupportedOperationError
@@ -142,7 +142,7 @@ def _insert(spark: Any, statement: Insert, table: SparkTable, options: Mapping[s
         found = _run_with_defaults(spark, query)
         rows = _by_place(found, named, schema, is_evolving)
         if not is_evolving:
-            matched = _matched_by_name(rows, found.columns, statement.columns, schema)
+            matched = _matched_by_name(rows, found.columns, statement.columns, schema, snapshot.state.types)
             rows, by_place = (rows, True) if matched is None else (matched, False)
 
     def widens(old: DataType, new: DataType) -> bool:
@@ -255,7 +255,7 @@ def _by_place(rows: DataFrame, names: Sequence[str], schema: StructType, is_evol
 
 
 def _matched_by_name(
-    rows: DataFrame, names: Sequence[str], listed: Sequence[str], schema: StructType
+    rows: DataFrame, names: Sequence[str], listed: Sequence[str], schema: StructType, types: Mapping[str, TypeDef]
 ) -> DataFrame | None:
     """Return rows whose structs match the table's fields by name, as delta-spark does where nothing has to be cast.
 
@@ -270,6 +270,8 @@ def _matched_by_name(
         its arrays and maps by name.
     schema : StructType
         The columns of the table.
+    types : Mapping of str to TypeDef
+        Custom types of the table.
 
     Returns
     -------
@@ -283,8 +285,9 @@ def _matched_by_name(
     for found, field in zip(given_schema(rows).members, wanted, strict=True):
         have, column = found.type, F.col(quote_name(field.name))
         if listed and isinstance(have, StructType) and isinstance(field.type, StructType):
-            _check_widths(have, field.type, field.name)
-            have, column = _renamed(have, field.type), _with_names(column, have, field.type).alias(field.name)
+            _check_fields(have, field.type, field.name)
+            named = _renamed(have, field.type)
+            have, column = named, reshape(column, have, named, types).alias(field.name)
         if not _has_fields(have, field.type):
             return None
         columns.append(column)
@@ -302,21 +305,6 @@ def _renamed(have: StructType, want: StructType) -> StructType:
         )
         for h, w in zip(have.members, want.members, strict=True)
     )
-
-
-def _with_names(column: Column, have: StructType, want: StructType) -> Column:
-    """Return a struct whose fields have the names of another type, in their order; null stays null."""
-    if [f.name for f in have.members] == [f.name for f in want.members] and not any(
-        isinstance(f.type, StructType) for f in have.members
-    ):
-        return column
-    fields = []
-    for h, w in zip(have.members, want.members, strict=True):
-        part = column.getField(h.name)
-        if isinstance(h.type, StructType) and isinstance(w.type, StructType):
-            part = _with_names(part, h.type, w.type)
-        fields.append(part.alias(w.name))
-    return F.when(column.isNotNull(), F.struct(*fields))
 
 
 def _has_fields(have: DataType, want: DataType) -> bool:
@@ -355,20 +343,21 @@ def _stored(
         Whether fields of structs are matched by their places. If not, only structs are cast that have the table's
         fields in its order; others are left to the write.
     widens : function(DataType, DataType) -> bool
-        Whether a column of the table may get the other type, that of the rows, which then stay as they are.
+        Whether a column of the table, or a part of one, may get the other type, that of the rows, which then stay as
+        they are.
     keeps_null_structs : bool
         Whether a null struct of another type than that of its column stays null, or becomes a struct of nulls.
 
     Raises
     ------
     SchemaMismatchError
-        A struct has another number of fields than that of the table.
+        A struct has another number of fields than that of the table, or is matched with what is none.
     """
     columns = []
     for name, found in zip(rows.columns, given_schema(rows).members, strict=True):
         field, column = schema.get(name), F.col(quote_name(name))
         if field is not None and by_place:
-            _check_widths(found.type, field.type, name)
+            _check_fields(found.type, field.type, name)
         target = None if field is None else _cast_type(found.type, field.type, by_place, widens)
         if target is not None:
             if not keeps_null_structs:
@@ -385,8 +374,9 @@ def _cast_type(
     """Return the type that a column is cast to, None if it stays as it is: parts that the table may widen stay."""
     if not _is_cast(have, want, by_place):
         return None
-    target = _widened(without_nullability(have), without_nullability(want), widens)
-    return target if _is_cast(have, target, by_place) else None
+    plain = without_nullability(have)
+    target = _widened(plain, without_nullability(want), widens)
+    return None if target == plain else target
 
 
 def _widened(have: DataType, want: DataType, widens: Callable[[DataType, DataType], bool]) -> DataType:
@@ -416,7 +406,7 @@ def _is_cast(have: DataType, want: DataType, by_place: bool) -> bool:
     return not any(isinstance(t, (CustomType, UserDefinedType)) for t in parts) and _is_parallel(have, want, by_place)
 
 
-def _check_widths(have: DataType, want: DataType, column: str) -> None:
+def _check_fields(have: DataType, want: DataType, column: str) -> None:
     if isinstance(have, StructType) and isinstance(want, StructType):
         if len(have.members) != len(want.members):
             raise SchemaMismatchError(
@@ -434,12 +424,12 @@ def _check_widths(have: DataType, want: DataType, column: str) -> None:
                     column=column,
                     condition="DELTA_COLUMN_STRUCT_TYPE_MISMATCH",
                 )
-            _check_widths(a.type, b.type, name)
+            _check_fields(a.type, b.type, name)
     elif isinstance(have, ArrayType) and isinstance(want, ArrayType):
-        _check_widths(have.element_type, want.element_type, f"{column}.element")
+        _check_fields(have.element_type, want.element_type, f"{column}.element")
     elif isinstance(have, MapType) and isinstance(want, MapType):
-        _check_widths(have.key_type, want.key_type, f"{column}.key")
-        _check_widths(have.value_type, want.value_type, f"{column}.value")
+        _check_fields(have.key_type, want.key_type, f"{column}.key")
+        _check_fields(have.value_type, want.value_type, f"{column}.value")
 
 
 def _is_parallel(have: DataType, want: DataType, by_place: bool) -> bool:
